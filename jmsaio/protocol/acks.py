@@ -34,10 +34,7 @@ def message_id(ledger: int, entry: int, bits: int | None = None, batch_size: int
     """Encode an id for ``ack``.
 
     Args:
-        ledger: id of the ledger.
-        entry: id of the entry.
         bits: ack set of a batch of which some messages stay unacknowledged; None acknowledges the whole entry.
-        batch_size: number of messages of that batch.
     """
     made = b"\x08" + varint(ledger) + b"\x10" + varint(entry)
     if bits is not None:

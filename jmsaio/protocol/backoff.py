@@ -12,12 +12,7 @@ STABLE: Final = 1.0
 
 @attrs.frozen
 class Backoff:
-    """The waits between attempts.
-
-    Attributes:
-        first: seconds before the first repetition.
-        longest: the longest wait, in seconds.
-    """
+    """The waits between attempts."""
 
     first: float = 0.1
     longest: float = 10.0
@@ -29,7 +24,6 @@ class Backoff:
         same broker do not all return in the same moment.
 
         Args:
-            failures: number of failed attempts since the last that succeeded.
             uniform: a random number in [0, 1).
         """
         longest = min(self.first * 2.0 ** min(failures - 1, 60), self.longest)

@@ -81,13 +81,9 @@ def split(data: bytes, start: int, count: int, shapes: dict[int, Shape] | None =
     sequence is decoded once. Other properties are stepped over, not looked into.
 
     Args:
-        data: bytes with the batch at their end.
-        start: where it starts.
-        count: number of its messages.
         shapes: shapes of earlier batches, by the size of the metadata that has them; new ones are added.
 
-    Raises:
-        ProtocolError: the bytes are not ``count`` messages. None of them can be read then.
+    Raises ProtocolError if the bytes are not ``count`` messages; then none of them can be read.
     """
     if count < 1:
         raise ProtocolError(f"a batch of {count} messages")

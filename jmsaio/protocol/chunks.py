@@ -18,13 +18,7 @@ from jmsaio.protocol.metadata import Metadata
 
 
 def cut(metadata: Metadata, payload: bytes, most: int) -> Iterator[tuple[Metadata, bytes]]:
-    """Yield the chunks of a message in order, each with its metadata.
-
-    Args:
-        metadata: the message's.
-        payload: its body, as compressed; larger than ``most``.
-        most: maximum bytes of a chunk's payload, at least 1.
-    """
+    """Yield the chunks of a message in order, each with its metadata."""
     size = len(payload)
     for number, start in enumerate(range(0, size, most)):
         chunk = metadata._replace(
@@ -38,8 +32,6 @@ class Whole(NamedTuple):
     """A message whose chunks have all arrived.
 
     Attributes:
-        metadata: the message's.
-        payload: its body, as compressed.
         places: its chunks, also those stored twice, in the order of arrival; the last one is the place of the message.
         returns: how often it was given back before it was complete.
     """
@@ -55,11 +47,8 @@ class Partial:
     """A message of which chunks have arrived, and others are awaited.
 
     Attributes:
-        key: name of its producer, and its uuid.
         since: steady time at which its last new chunk arrived.
-        places: the entries that arrived, in order.
         begun: whether the first chunk is among them. The broker redelivers no chunk before the first one.
-        returns: how often it was given back.
         waits: whether it is to be given back, for the caller.
     """
 
@@ -127,18 +116,11 @@ class Assembly:
     ) -> tuple[Whole | None, Partial, Partial | None]:
         """Add a chunk.
 
-        Args:
-            place: its entry.
-            metadata: its metadata.
-            payload: its part of the body.
-            now: steady time.
-
         Returns:
             The message if it is complete; what is known of it, which is forgotten then; and the oldest message if its
             chunks are dropped, because there are too many.
 
-        Raises:
-            ProtocolError: its numbers contradict themselves or the message's; its chunks are dropped.
+        Raises ProtocolError, and drops its chunks, if its numbers contradict themselves or the message's.
         """
         number, count = metadata.chunk_id, metadata.num_chunks_from_msg or 0
         if metadata.uuid is None or number is None or not 0 <= number < count:

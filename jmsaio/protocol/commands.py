@@ -312,16 +312,7 @@ def key_values(properties: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def encode_command(command: Command, /, **fields: object) -> bytes:
-    """Encode a command as a frame of its own.
-
-    Args:
-        command: which one; its fields are those in ``COMMANDS``.
-        fields: values by name; None leaves one out.
-
-    Raises:
-        ValueError: an unknown field, a missing required one, a number out of range, a text with a lone surrogate.
-        TypeError: a value of the wrong type.
-    """
+    """Encode a command as a frame of its own. Raises as ``encode``."""
     wrapped = wrap(command, encode(COMMANDS[command], fields))
     return _SIZES(len(wrapped) + 4, len(wrapped)) + wrapped
 
@@ -334,8 +325,7 @@ def wrap(command: int, body: bytes) -> bytes:
 def command_at(data: bytes, start: int, end: int) -> int:
     """Return the number of the command in ``data[start:end]``. Its type is the first field, as every broker writes it.
 
-    Raises:
-        ProtocolError: it is not.
+    Raises ProtocolError if it is not.
     """
     tag, value, _ = next(walk(data, start, end), (0, 0, 0))
     if tag != 8:
@@ -346,8 +336,7 @@ def command_at(data: bytes, start: int, end: int) -> int:
 def body_at(command: int, data: bytes, start: int, end: int) -> tuple[int, int]:
     """Return where the fields of a command in ``data[start:end]`` start and end. A command without any can lack them.
 
-    Raises:
-        ProtocolError: the bytes are not a command.
+    Raises ProtocolError.
     """
     head = _HEADS.get(command) or _head(command)
     at = start + len(head)
@@ -363,8 +352,7 @@ def body_at(command: int, data: bytes, start: int, end: int) -> tuple[int, int]:
 def decode_command(command: int, data: bytes, start: int, end: int) -> Values:
     """Decode the fields of the command in ``data[start:end]``, which is the ``command`` part of a frame.
 
-    Raises:
-        ProtocolError: the bytes are not this command, or the command is not in ``COMMANDS``.
+    Raises ProtocolError, also for a command that is not in ``COMMANDS``.
     """
     table = COMMANDS.get(command)
     if table is None:

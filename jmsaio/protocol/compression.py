@@ -49,8 +49,7 @@ def _library(kind: CompressionType) -> ModuleType:
 def compressor(kind: CompressionType) -> Callable[[bytes], bytes]:
     """Return the function that compresses payloads.
 
-    Raises:
-        ImportError: the library for it is missing. The text says how to get it.
+    Raises ImportError if its library is missing; the text says how to get it.
     """
     if kind is CompressionType.NONE:
         return bytes
@@ -73,12 +72,9 @@ def expand(kind: int, data: bytes, size: int) -> bytes:
     """Return a payload without its compression.
 
     Args:
-        kind: a ``CompressionType``, as received.
-        data: the payload as it arrived.
         size: bytes that it announces to have without compression; it is never expanded to more.
 
-    Raises:
-        ProtocolError: it is damaged, has another size, announces too much, or the library for it is missing.
+    Raises ProtocolError if it is damaged, has another size, announces too much, or its library is missing.
     """
     if kind == CompressionType.NONE:
         return data

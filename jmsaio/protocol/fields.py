@@ -55,11 +55,7 @@ class Field:
     """One field of a message.
 
     Attributes:
-        number: its number on the wire.
-        name: its name in the dict.
         kind: its type; the table of its fields if it is a message.
-        required: whether a message without it is invalid.
-        repeated: whether it is a list.
         default: value of an optional field that is not set; None leaves it out of the dict.
     """
 
@@ -101,8 +97,7 @@ class Table:
 def number_at(data: bytes, place: int, end: int) -> tuple[int, int]:
     """Decode the varint at ``place``; return it, cut to 64 bits, and the position after it.
 
-    Raises:
-        ProtocolError: it does not end before ``end``, or is longer than ten bytes.
+    Raises ProtocolError if it does not end before ``end``, or is longer than ten bytes.
     """
     number = shift = 0
     part = data[place : place + _LONGEST if place + _LONGEST < end else end]
@@ -125,8 +120,7 @@ def walk(data: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:
         tuple[int, int, int]: the tag, and for a varint its value and the position after it; for other types where
             their bytes start and end.
 
-    Raises:
-        ProtocolError: the bytes are not a protobuf message.
+    Raises ProtocolError.
     """
     while place < end:
         at = place
@@ -168,11 +162,7 @@ def text_at(data: bytes, start: int, end: int) -> str:
 
 
 def decode(table: Table, data: bytes, start: int, end: int) -> Values:
-    """Decode the message in ``data[start:end]``.
-
-    Raises:
-        ProtocolError: the bytes are not such a message, or a required field is missing.
-    """
+    """Decode the message in ``data[start:end]``. Raises ProtocolError, also if a required field is missing."""
     values: Values = dict(table.defaults)
     for name in table.lists:
         values[name] = []
@@ -233,9 +223,7 @@ def int64(value: int) -> int:
 def encode(table: Table, values: Mapping[str, object]) -> bytes:
     """Encode a message. A field that is None is left out.
 
-    Raises:
-        ValueError: an unknown field, a missing required one, a number out of range, a text with a lone surrogate.
-        TypeError: a value of the wrong type. It names only its class: the value can be huge or secret.
+    Raises ValueError, or TypeError, which names only the class of a value: it can be huge or secret.
     """
     unknown = values.keys() - table.names
     if unknown:

@@ -68,9 +68,7 @@ class Framing:
 
         Iterate to the end: what is not iterated over is lost. At most one incomplete frame is kept, and never one
         that is too long. A frame lies in ``data``, or in one copy if it was cut.
-
-        Raises:
-            ProtocolError: a size or the beginning of a command is wrong; nothing can be read after it.
+        Raises ProtocolError if a size or the beginning of a command is wrong; nothing can be read after it.
         """
         if self._parts:
             self._parts.append(data)
@@ -123,8 +121,6 @@ class EntryParts(NamedTuple):
 
     Attributes:
         data: its metadata and payload, copied out of the frame's buffer, which can be much larger.
-        metadata: where its metadata starts.
-        payload: where its payload starts, which ends with ``data``.
     """
 
     data: bytes
@@ -136,9 +132,7 @@ def entry_of(frame: Frame, *, damaged: bool = False) -> EntryParts:
     """Return the entry of a frame, its checksum verified unless it is known to be damaged.
 
     Pulsar allows an entry without a checksum.
-
-    Raises:
-        ProtocolError: a size is wrong, or the checksum. Only this entry is damaged: the next frame can be read.
+    Raises ProtocolError if a size or the checksum is wrong: only this entry is damaged, and the next frame can be read.
     """
     data, place, end = frame.data, frame.rest, frame.end
     if data.startswith(BROKER_ENTRY, place, end):  # what the broker adds, unasked

@@ -39,12 +39,7 @@ TRANSITIONS: Final[Mapping[tuple[State, int], State]] = {
 
 @attrs.frozen
 class Identity:
-    """How a client introduces itself.
-
-    Attributes:
-        method: name of the authentication method; "none" without.
-        data: its data, which is secret.
-    """
+    """How a client introduces itself."""
 
     method: str = "none"
     data: bytes = attrs.field(default=b"", repr=False)
@@ -61,7 +56,6 @@ def connect_frame(identity: Identity, proxied: str = "") -> bytes:
     """Return the CONNECT command.
 
     Args:
-        identity: how it introduces itself.
         proxied: ``host:port`` of the broker that a proxy is to connect to; "" without a proxy.
     """
     fields: dict[str, Any] = {
@@ -92,8 +86,6 @@ class Handshake:
     """The exchange on one connection.
 
     Attributes:
-        state: how far it is.
-        max_message_size: maximum bytes of a message, as the broker tells it.
         watches: whether the broker reports new topics (WATCH_TOPIC_LIST).
     """
 
@@ -104,8 +96,7 @@ class Handshake:
     def take(self, command: int, fields: Mapping[str, Any]) -> State:
         """Take a command of the broker, and return the state after it.
 
-        Raises:
-            ProtocolError: the broker must not send this command now, or its maximum message size is below 1.
+        Raises ProtocolError if the broker must not send it now, or its maximum message size is below 1.
         """
         state = TRANSITIONS.get((self.state, command))
         if state is None:

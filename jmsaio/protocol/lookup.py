@@ -40,12 +40,7 @@ class Lookup:
     """One look-up of a topic.
 
     Attributes:
-        topic: full name of a topic without partitions, or of one partition.
         service: URL of the broker, or proxy, that is asked first.
-        tls: whether the client connects with TLS.
-        listener: name of the advertised listener to connect to, or None.
-        properties: sent with it, for the load balancer of the broker.
-        most_redirects: how often it can be passed on.
         address: whom to ask now; once found, the broker that serves the topic.
     """
 
@@ -75,8 +70,7 @@ class Lookup:
     def answered(self, answer: Mapping[str, Any]) -> Step:
         """Take the fields of a LOOKUP_RESPONSE that reports no error.
 
-        Raises:
-            TransportError: the answer has no address, or this look-up was passed on too often.
+        Raises TransportError if the answer has no address, or this look-up was passed on too often.
         """
         kind = answer.get("response")
         url = answer.get("broker_service_url_tls" if self.tls else "broker_service_url") or ""

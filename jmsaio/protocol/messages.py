@@ -28,18 +28,7 @@ def send(
     txn: TxnId | None = None,
     chunk: bool = False,
 ) -> bytes:
-    """Encode a SEND frame, with its checksum.
-
-    Args:
-        producer_id: the producer.
-        sequence_id: number of the message, the lowest one of a batch; that of the metadata.
-        metadata: as returned by ``encode_metadata``.
-        payload: body of the message, of the chunk, or of the whole batch, as compressed.
-        messages: number of messages in it.
-        highest_sequence_id: the highest number of a batch; 0 without one.
-        txn: transaction in which it is sent; that of the metadata.
-        chunk: whether it is a chunk of a message.
-    """
+    """Encode a SEND frame, with its checksum."""
     body = b"\x08" + varint(producer_id) + b"\x10" + varint(sequence_id)
     if messages != 1:
         body += b"\x18" + varint(messages)
@@ -60,10 +49,7 @@ class SendReceipt(NamedTuple):
     """SEND_RECEIPT: the broker has stored an entry.
 
     Attributes:
-        producer_id: the producer.
-        sequence_id: number of the message, the lowest one of a batch.
         ledger: id of the ledger; -1 if the broker did not store a duplicate, or sent no id.
-        entry: id of the entry; -1 likewise.
     """
 
     producer_id: int
@@ -93,10 +79,6 @@ class Delivery(NamedTuple):
     """MESSAGE: the broker sends an entry to a consumer.
 
     Attributes:
-        consumer_id: the consumer.
-        ledger: id of the ledger.
-        entry: id of the entry.
-        redelivery_count: number of earlier deliveries.
         ack_set: messages of the batch that are not yet acknowledged, see ``acks``; None for all.
     """
 

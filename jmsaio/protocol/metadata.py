@@ -25,25 +25,12 @@ class Metadata(NamedTuple):
     """What this client writes and reads of an entry's ``MessageMetadata``: its message's, unless it is a batch.
 
     Attributes:
-        producer_name: name of the producer.
         sequence_id: the producer's number of the message, the lowest one of a batch.
-        publish_time: milliseconds since the epoch by the producer's clock.
-        packed: properties, packed.
-        partition_key: key, or None.
-        compression: a ``CompressionType``.
-        uncompressed_size: bytes of the payload before compression and encryption.
         num_messages_in_batch: messages of the batch; None if the entry is none.
-        event_time: milliseconds since the epoch, 0 for none.
         encrypted: whether the payload is encrypted. Such an entry is read only, never written.
-        schema_version: Pulsar's version of the schema, or None.
-        deliver_at_time: earliest delivery in milliseconds since the epoch, or None.
-        txn: transaction in which it was sent, or None.
         highest_sequence_id: the highest sequence id of a batch; 0 if there is none.
         null_value: whether the message has no payload, which differs from an empty one.
         uuid: id of the message of which this entry is a chunk, or None.
-        num_chunks_from_msg: number of its chunks, or None.
-        total_chunk_msg_size: bytes of its whole payload, as sent, or None.
-        chunk_id: number of this chunk from 0, or None.
     """
 
     producer_name: str
@@ -70,8 +57,7 @@ class Metadata(NamedTuple):
 def encode_metadata(metadata: Metadata) -> bytes:
     """Encode the metadata of an entry.
 
-    Raises:
-        ValueError: it is encrypted, ``packed`` is no list of properties, or a text has a lone surrogate.
+    Raises ValueError if it is encrypted, ``packed`` is no list of properties, or a text has a lone surrogate.
     """
     (name, sequence_id, published, packed, key, compression, size, count, event_time, encrypted) = metadata[:10]
     if encrypted:
@@ -187,11 +173,7 @@ def _add_rare(fields: list[Any], packed: list[bytes | bytearray], tag: int, foun
 
 
 def decode_metadata(data: bytes, start: int, end: int) -> Metadata:
-    """Decode the metadata of an entry, ``data[start:end]``.
-
-    Raises:
-        ProtocolError: the bytes are not such metadata, a required field is missing, or a text is not UTF-8.
-    """
+    """Decode the metadata of an entry, ``data[start:end]``. Raises ProtocolError."""
     fields: list[Any] = [*_BLANK]
     packed: list[bytes | bytearray] = []
     find, place = _FIELDS.get, start
@@ -231,12 +213,7 @@ class SingleMetadata(NamedTuple):
     """What this client writes and reads of ``SingleMessageMetadata``, without its properties.
 
     Attributes:
-        payload_size: bytes of its payload.
-        partition_key: key, or None.
         compacted_out: whether compaction removed the message, of which an empty place is left.
-        event_time: milliseconds since the epoch, 0 for none.
-        sequence_id: the producer's number of the message, or None.
-        null_value: whether it has no payload, which differs from an empty one.
     """
 
     payload_size: int
@@ -270,9 +247,7 @@ _NO_SINGLE: Final = (-1, None, False, 0, None, False)
 def decode_single(data: bytes, start: int, end: int) -> SingleMetadata:
     """Decode what follows the properties of a message in a batch, ``data[start:end]``.
 
-    Raises:
-        ProtocolError: the bytes are not such metadata, have no payload size or a negative one, or have a property:
-            the properties of a message stand before everything else.
+    Raises ProtocolError, also for a property: they stand before everything else.
     """
     single: list[Any] = [*_NO_SINGLE]
     place = start

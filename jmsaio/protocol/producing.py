@@ -74,15 +74,11 @@ class Batch(Generic[Token]):
 
     Attributes:
         sequence: sequence id of the first record, by which the broker answers.
-        tokens: one for each record, in order.
         size: bytes counted in the sender's window.
         frame: the SEND command, whole; of a message in chunks, one for each chunk without a receipt.
         deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
-        entries: number of commands in ``frame``.
         transaction: the one in which it is sent, which is rolled back instead of writing it a second time; or None.
-        state: where it is.
         left: number of its entries that have no receipt, while it is written.
-        duplicate: whether the broker reported an entry as stored before.
     """
 
     sequence: int
@@ -114,7 +110,6 @@ class Producing(Generic[Token]):
     """The batches of one producer that have no outcome yet, in the order of sending.
 
     Attributes:
-        connected: whether batches can be written.
         unanswered: number of batches that are written on this connection and have no answer.
     """
 
@@ -128,8 +123,7 @@ class Producing(Generic[Token]):
     def add(self, batch: Batch[Token]) -> bytes:
         """Add a batch behind all others.
 
-        Returns:
-            What is to be written now: its frame; empty without a connection, or if it is held back.
+        Returns the frame to be written now: empty without a connection, or if it is held back.
         """
         self._batches.append(batch)
         if not self.connected:
@@ -166,8 +160,7 @@ class Producing(Generic[Token]):
     def lose(self) -> list[Batch[Token]]:
         """Take the loss of the connection: every batch stays, to be written on the next one.
 
-        Returns:
-            Those that were written and are not written again, in order, removed.
+        Returns those that were written and are not written again, in order, removed.
         """
         if not self.connected:
             return []
@@ -190,16 +183,11 @@ class Producing(Generic[Token]):
     def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:
         """Take a receipt of the broker; then write what ``release`` returns.
 
-        Args:
-            sequence: its sequence id.
-            duplicate: whether it says that the entry was stored before.
-
         Returns:
             The batch that is stored, or was stored before, removed; None while entries of it have no receipt, and for
             an answer that came before, or whose batch has failed meanwhile.
 
-        Raises:
-            ProtocolError: an earlier batch has no answer. The connection must be closed: nothing else tells its fate.
+        Raises ProtocolError if an earlier batch has no answer. The connection must be closed then.
         """
         return self._answered(sequence, Event.RECEIPT, duplicate)
 

@@ -60,10 +60,7 @@ class Requests(Generic[Token]):
         """Return what an answer belongs to; None if nobody awaits it (any more).
 
         The first answer to a producer that waits for exclusive access says so, and another one follows: the request
-        stays open.
-
-        Raises:
-            ProtocolError: the request has an answer of another kind.
+        stays open. Raises ProtocolError if the request has an answer of another kind.
         """
         number = fields.get("request_id", -1)
         found = self._open.get(number)

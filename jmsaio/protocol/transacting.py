@@ -82,8 +82,6 @@ class Transacting(Generic[Work]):
     """The state of one transaction, and what waits in it.
 
     Attributes:
-        state: where it is.
-        failure: why it can only be rolled back, or None.
         unanswered: number of registrations and pieces of work without an answer; END waits until it is 0.
     """
 
@@ -125,8 +123,7 @@ class Transacting(Generic[Work]):
     def registered(self, part: Hashable, error: JMSError | None = None) -> list[Work]:
         """Take the answer to a registration, or the error that it failed.
 
-        Returns:
-            The work that waited, in order: to be written now if the transaction is still open, else never.
+        Returns the work that waited, in order: to be written now if the transaction is still open, else never.
         """
         waiting, self._parts[part] = self._parts[part], None
         self.answered(error)

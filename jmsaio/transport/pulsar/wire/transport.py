@@ -149,7 +149,6 @@ class WireTransport:
         return sender
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
-        """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
         self._client.check()
         return await self._opener.open(subscription, wake)
 
@@ -178,14 +177,12 @@ class WireTransport:
         self._open.pop(part, None)
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Open a reader. See ``Transport.open_reader``."""
         self._client.check()
         reader = WireReader(self._client, options, self._forget)
         await self._opened(reader, reader.start)
         return reader
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the id of the last record. See ``Transport.end``."""
         self._client.check()
         deadline = self._client.loop.time() + self._config.operation_timeout
         if await self._client.topics.partitions(topic) != [topic]:
@@ -200,7 +197,6 @@ class WireTransport:
                 await reader.aclose(self._config.close_timeout)
 
     async def ping(self, timeout: float) -> None:
-        """Send a request to the broker and wait for its answer. See ``Transport.ping``."""
         self._client.check()
         try:
             async with asyncio.timeout(timeout):
@@ -213,12 +209,10 @@ class WireTransport:
             return  # it is an answer
 
     async def ready_for_transactions(self, timeout: float) -> None:
-        """Find the transaction coordinators. See ``Transport.ready_for_transactions``."""
         self._client.check()
         await self._transactions.ready(timeout)
 
     async def begin(self, timeout: float) -> Transaction:
-        """Begin a transaction, within ``operation_timeout``. See ``Transport.begin``."""
         self._client.check()
         return await self._transactions.begin(timeout)
 
@@ -259,11 +253,7 @@ def _check(config: ProducerConfig) -> None:
 
 
 async def open_transport(config: Configuration) -> WireTransport:
-    """Connect.
-
-    Raises:
-        As ``WireTransport.check_reachable``.
-    """
+    """Connect. Raises as ``WireTransport.check_reachable``."""
     transport = WireTransport(config)
     try:
         await transport.check_reachable()

@@ -29,9 +29,6 @@ class Answer:
     """What an error code of the broker means.
 
     Attributes:
-        code: the error's ``error_code``, the same as pulsar-client's.
-        error: class of jmsaio's error.
-        text: what happened, and what to do about it.
         passes: whether the same request can succeed within seconds.
         passes_again: the same for a producer or consumer that was registered before: its own connection that broke can
             still count at the broker.
@@ -92,13 +89,7 @@ _BY_CODE: Final = {answer.code: answer for answer in ANSWERS.values()}
 
 
 def error_of(what: str, number: int, message: str) -> JMSError:
-    """Create the error for an answer of the broker.
-
-    Args:
-        what: the operation, the start of the text.
-        number: the error's number in the protocol.
-        message: the broker's own words; of any length and content.
-    """
+    """Create the error for an answer of the broker."""
     answer = _TOO_LARGE if _TOO_LARGE_WORDS in message else ANSWERS.get(number, _UNKNOWN)
     words = f" ({brief(message)})" if message else ""
     return answer.error(f"{what}: {answer.text} [{answer.code}]{words}", answer.code)
@@ -108,7 +99,6 @@ def passes(error: JMSError, again: bool) -> bool:
     """Return whether another attempt to register makes sense.
 
     Args:
-        error: why the last one failed.
         again: whether the producer or consumer was registered before.
     """
     answer = _BY_CODE.get(error.error_code or "")

@@ -35,13 +35,7 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class Link:
-    """The connection of one client as a whole: it is lost while no broker is connected.
-
-    Attributes:
-        url: where it connects, for texts.
-        listeners: functions called with its changes.
-        loss: why no broker is connected; None while one is.
-    """
+    """The connection of one client as a whole: it is lost while no broker is connected."""
 
     url: str
     _tasks: Tasks
@@ -93,17 +87,8 @@ class Client:
     """The connections of one transport, its tasks, and the numbers of its producers and consumers.
 
     Attributes:
-        config: the connection's options.
-        loop: the event loop of everything here.
-        clock: the clock of that loop.
-        tasks: owner of all background tasks.
-        backoff: the pauses between attempts to connect.
-        link: whether there is a connection.
-        pool: the connections.
-        topics: finds the brokers of topics.
         share: bytes that all receivers together can have sent ahead.
         ids: numbers of producers and consumers, which are never used twice.
-        closed: whether the transport is closed.
     """
 
     def __init__(self, config: Configuration) -> None:

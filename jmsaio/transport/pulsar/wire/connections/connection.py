@@ -70,7 +70,6 @@ class Introduction:
     """What a client needs to introduce itself to a broker.
 
     Attributes:
-        identify: returns how it introduces itself now; raises JMSSecurityError or BrokerUnavailableError.
         keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
     """
 
@@ -82,11 +81,6 @@ class Connection(asyncio.Protocol):
     """A connection that a broker has accepted. Opened by ``wire.pool``.
 
     Attributes:
-        address: the broker, and the proxy in between.
-        error: why it is lost, or None.
-        max_message_size: maximum bytes of a message, as the broker tells it.
-        producers: the producers on it by their ids.
-        consumers: the consumers on it by their ids.
         watchers: functions to call when a namespace has other topics, or it is lost, by the ids of the watchers.
     """
 
@@ -134,9 +128,7 @@ class Connection(asyncio.Protocol):
     async def speak(self) -> None:
         """Wait until the broker answers a PING, which needs no CONNECT before. The caller bounds the time.
 
-        Raises:
-            ProtocolError: this is no broker, or it uses TLS and the connection does not.
-            BrokerUnavailableError: the connection broke.
+        Raises ProtocolError if this is no broker, or uses TLS and the connection does not; BrokerUnavailableError.
         """
         self.write(_PING)
         await self._answered
@@ -144,9 +136,7 @@ class Connection(asyncio.Protocol):
     async def introduce(self, identity: Identity) -> None:
         """Send CONNECT, and wait until the broker accepts this client. The caller bounds the time.
 
-        Raises:
-            JMSSecurityError: it refuses the credentials.
-            ProtocolError, BrokerUnavailableError: as ``speak``.
+        Raises JMSSecurityError if it refuses the credentials, or as ``speak``.
         """
         if identity.data and self._transport.get_extra_info("ssl_object") is None:
             await self.speak()  # otherwise a port with TLS would get credentials that anyone can read
@@ -270,15 +260,10 @@ class Connection(asyncio.Protocol):
         """Send a request, and return the fields of its answer.
 
         Args:
-            what: the operation, the start of an error's text.
-            timeout: seconds.
             queued: called when the broker makes a producer wait for exclusive access, however long that takes: then
                 ``timeout`` no longer applies.
 
-        Raises:
-            TransportError: the broker answers with an error.
-            OperationTimeoutError: no answer in time.
-            BrokerUnavailableError: the connection broke.
+        Raises TransportError for an error of the broker, OperationTimeoutError, or BrokerUnavailableError.
 
         Cancelling ignores the answer; the request might have been carried out.
         """

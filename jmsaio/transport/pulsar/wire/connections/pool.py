@@ -54,13 +54,10 @@ class Pool:
     """The connections of one transport.
 
     Args:
-        config: service URL, credentials, TLS options and time limits.
-        tasks: owner of the tasks that open connections.
         lost: called with its error when the last connection is lost.
 
     Attributes:
         service: URLs of the brokers or proxies to ask first, in turn; without one, a REST interface is asked for one.
-        tls: whether connections use TLS.
     """
 
     def __init__(

@@ -34,15 +34,8 @@ class Registration:
     """The registrations of one consumer, one after the other, each on one connection.
 
     Attributes:
-        client: the transport's part that all share.
-        topic: full name of the topic without partitions, or of the partition.
-        subscription: name of the subscription.
-        persistent: whether the topic stores anything.
         number: number of the present registration, or of the last one; never used twice.
-        connection: where it is registered, or None.
         parked: whether it is stopped, and closed at the broker.
-        closed: whether it is closed for good.
-        failure: why it ended for good, or None.
         changed: tasks that wait until it is registered, or has failed.
     """
 
@@ -124,16 +117,7 @@ def registering(
 ) -> Iterator[None]:
     """Register a part on a connection under its number; if that fails, nothing of it is left, here or at the broker.
 
-    Args:
-        connection: the connection.
-        parts: its producers or its consumers.
-        number: the number of the part.
-        part: the producer or consumer.
-        command: PRODUCER or SUBSCRIBE.
-        topic: its topic, for texts.
-
-    Raises:
-        BrokerUnavailableError: the broker closed it again at once.
+    Raises BrokerUnavailableError if the broker closed it again at once.
     """
     parts[number] = part
     try:
@@ -151,10 +135,6 @@ class Keeper:
     """Keeps one part registered: one attempt at a time, with growing pauses, until it is closed or can't be.
 
     Args:
-        part: the producer or consumer.
-        topics: finds the broker.
-        tasks: owner of the task that does it.
-        backoff: the pauses.
         refused: called when the broker refuses this client something that it allowed before, which is then tried until
             it allows it, and with None when it does; None: a refusal ends the part.
     """

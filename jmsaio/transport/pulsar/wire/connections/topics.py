@@ -27,12 +27,7 @@ _MODES: Final = {"PersistentOnly": 0, "NonPersistentOnly": 1, "AllTopics": 2}
 
 
 class Topics:
-    """Questions about topics, each bounded by the time-out of requests.
-
-    Args:
-        pool: the connections.
-        config: the connection's options.
-    """
+    """Questions about topics, each bounded by the time-out of requests."""
 
     def __init__(self, pool: Pool, config: Configuration) -> None:
         self._pool = pool
@@ -49,12 +44,9 @@ class Topics:
         """Return a connection to the broker that serves a topic without partitions, or one partition.
 
         Args:
-            topic: its full name.
             cluster: service URL of the cluster to which it has moved; "" for that of the configuration.
 
-        Raises:
-            TransportError: the broker can't tell, or passes the question on too often.
-            As ``Pool.connect`` and ``Connection.request``.
+        Raises TransportError if the broker can't tell; otherwise as ``Pool.connect`` and ``Connection.request``.
         """
         async with self._looking_up:
             connection = await self._pool.connect_service(cluster)
@@ -82,7 +74,6 @@ class Topics:
         """Return how many partitions a topic has, 0 if it has none.
 
         Args:
-            topic: its full name.
             create: whether the broker is allowed to create it, if it creates topics with partitions.
 
         Raises as ``_ask``, NotFoundError if it does not exist and is not created, and ProtocolError if the broker
@@ -98,9 +89,7 @@ class Topics:
     async def matching(self, pattern: str, mode: str) -> list[str]:
         """Return the full names, without partitions, of the topics that match a pattern, sorted.
 
-        Raises:
-            InvalidDestinationError: the pattern is not a regular expression.
-            As ``_ask``.
+        Raises InvalidDestinationError if the pattern is not a regular expression; otherwise as ``_ask``.
         """
         fits = topic_pattern(pattern).fullmatch
         names = {split_partition(name)[0] for name in await self.of_namespace("/".join(pattern.split("/")[2:4]), mode)}
@@ -115,12 +104,9 @@ class Topics:
         """Have ``changed`` called when a namespace has other topics, or when this has to be called again.
 
         Args:
-            namespace: ``tenant/namespace``.
-            number: id of the watcher.
             changed: called at any time until ``unwatch``.
 
-        Returns:
-            Whether it is watched from now on; False if it is already, or the broker does not offer it.
+        Returns whether it is watched from now on; False if it is already, or the broker does not offer it.
 
         Raises as ``Connection.request``.
         """

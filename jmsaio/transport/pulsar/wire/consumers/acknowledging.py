@@ -33,9 +33,7 @@ class _Share:
     """What one ACK acknowledges in a transaction.
 
     Attributes:
-        places: entries with their ack sets.
         number: the registration on which they arrived; None: they are sent on the next one.
-        outcome: done when it is answered, or refused.
     """
 
     transaction: WireTransaction
@@ -45,14 +43,7 @@ class _Share:
 
 
 class Acknowledging:
-    """Sends the acknowledgements of a consumer, for the records that arrived at it, and for those that it has.
-
-    Args:
-        consumer: the consumer, which redelivers, and registers again for acknowledgements while it is stopped.
-        at: where it is registered.
-        unsettled: the entries of its subscription.
-        config: the consumer's options.
-    """
+    """Sends the acknowledgements of a consumer, for the records that arrived at it, and for those that it has."""
 
     def __init__(self, consumer: Owner, at: Registration, unsettled: UnsettledEntries, config: ConsumerConfig) -> None:
         self._consumer = consumer

@@ -27,13 +27,9 @@ class Chunks:
     arrives nevertheless, it is acknowledged, too, and the loss is reported; if all of it does, it is delivered.
 
     Args:
-        topic: for the log.
         most: maximum number of messages whose chunks are kept; 0: no limit.
         acknowledges: whether the oldest is acknowledged, not given back, if there are more.
         expiry: seconds without a new chunk after which a message is given up; 0: never.
-        give_back: has the broker redeliver entries.
-        acknowledge: acknowledges entries.
-        report: reports a loss.
 
     Attributes:
         damaged: entries that could not be read since the last ``clear``.

@@ -78,17 +78,8 @@ class Consumer:
     """Receives from one topic or partition, over any number of connections.
 
     Args:
-        client: the transport's part that all share.
-        topic: full name of the topic without partitions, or of the partition.
-        subscription: what is subscribed.
         queue_size: number of records that the broker can send ahead; 0: one, while a receive waits.
-        woken: called when records might be available, or it has failed.
-        letters: stores dead letters; None without a policy.
         refused: called with the topic as ``Keeper`` calls it.
-
-    Attributes:
-        topic: as above.
-        acks: its acknowledgements.
     """
 
     def __init__(
@@ -187,7 +178,6 @@ class Consumer:
         self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
-        """Take the service URL of the cluster to which its topic has moved."""
         self._keeper.migrated(cluster)
 
     def _clear(self, event: RecordEvent) -> None:

@@ -20,9 +20,6 @@ class Early:
     """The early records of one consumer, which receives later ones meanwhile, unless too many are kept.
 
     Args:
-        topic: for the log.
-        loop: the event loop with the timers.
-        due: called with each record when it is due.
         resumed: called when fewer are kept again.
 
     Attributes:

@@ -68,9 +68,7 @@ class Permits:
         """Give the permits that are missing, unless they are few.
 
         Args:
-            queued: number of records that have arrived and were not taken.
             waiting: whether a receive found too few, and waits from now on; None: as before.
-            held: whether none are to be given now.
         """
         if waiting is not None:
             self._waiting = waiting

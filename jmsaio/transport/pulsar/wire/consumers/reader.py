@@ -66,14 +66,8 @@ class WireReader:
     that time is only faster, and can get lost.
 
     Args:
-        client: the transport's part that all share.
-        options: what to read.
-        closed: called when it is closed.
         receiving: whether records are wanted, not only answers about the topic.
         joins: a queue's subscription and its type, which it joins without receiving from it; None: it has its own.
-
-    Attributes:
-        topic: full name of the topic or partition.
     """
 
     def __init__(
@@ -201,7 +195,6 @@ class WireReader:
         self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
-        """Take the service URL of the cluster to which its topic has moved."""
         self._keeper.migrated(cluster)
 
     def activated(self, active: bool) -> None:
@@ -310,7 +303,6 @@ class WireReader:
         return found
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Return the next records. See ``Reader.read``."""
         self._check()
         end = self._client.loop.time() + timeout
         while True:
@@ -334,7 +326,6 @@ class WireReader:
         return True
 
     async def at_end(self) -> bool:
-        """Return whether no records are stored after the last record read. See ``Reader.at_end``."""
         self._check()
         return await self._is_at_end(_ASK)
 
@@ -382,7 +373,6 @@ class WireReader:
         return found, (signed(before.get("ledger_id", -1)), signed(before.get("entry_id", -1)))
 
     async def aclose(self, timeout: float) -> None:
-        """Close. See ``Reader.aclose``."""
         if self._closing is None:
             self._closed = True
             self._arrival.set()
@@ -417,15 +407,12 @@ class Browsing:
     _client: Client
 
     async def partitions(self, topic: str) -> int:
-        """Return the number of partitions. See ``Browsable.partitions``."""
         return await self._client.topics.count(topic, create=False)
 
     async def topics(self, namespace: str) -> list[str]:
-        """Return the names of the persistent topics of a namespace. See ``Browsable.topics``."""
         return await self._client.topics.of_namespace(namespace, "PersistentOnly")
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """Return the place of a subscription. See ``Browsable.cursor``."""
         kinds = [SubType.Shared, SubType.Key_Shared]
         if self._client.config.queue_subscription_type == "Key_Shared":
             kinds.reverse()

@@ -35,7 +35,6 @@ class WireReceiver:
     """Receives from one subscription. Opened by ``WireTransport.open_receiver``.
 
     Attributes:
-        subscription: what is subscribed.
         after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
             receiver could not delete it because it had others.
     """
@@ -158,7 +157,6 @@ class WireReceiver:
             raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Return available records of the consumers in turn. See ``Receiver.receive``."""
         self._check()
         consumers, found = self._consumers, list[ReceivedRecord]()
         count = len(consumers)
@@ -192,7 +190,6 @@ class WireReceiver:
         return next((consumer for consumer in self._consumers if consumer.find(record) is not None), None)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Queue acknowledgements. See ``Receiver.acknowledge``."""
         self._check()
         if transaction is not None:
             self._acknowledge_in(transaction, records)  # type: ignore[arg-type]  # of this transport
@@ -216,7 +213,6 @@ class WireReceiver:
             consumer.acks.acknowledge_in(transaction, some)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Return records. See ``Receiver.negative_acknowledge``."""
         self._check()
         for record in records:
             consumer = self._of(record)
@@ -234,7 +230,6 @@ class WireReceiver:
         return kept
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
         self._check()
         if self._letters is None:
             self.acknowledge((record,))
@@ -251,13 +246,11 @@ class WireReceiver:
                 record.redelivery_count += 1
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the queued acknowledgements are sent. See ``Receiver.settle``."""
         self._check()
         wait = receipt or self.subscription.config.ack_receipt_enabled
         await together(consumer.acks.settle(timeout, wait) for consumer in self._consumers)
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. See ``Receiver.unsubscribe``."""
         self._check()
         await self._unsubscribe(timeout)
 
@@ -265,7 +258,6 @@ class WireReceiver:
         await together(consumer.unsubscribe(timeout) for consumer in self._consumers)
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
-        """Move the subscription. See ``Receiver.seek``."""
         self._check()
         if self._stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
@@ -277,7 +269,6 @@ class WireReceiver:
         await together(consumer.seek(position, timeout) for consumer in consumers)
 
     async def stop(self, timeout: float) -> None:
-        """Stop receiving. See ``Receiver.stop``."""
         self._check()
         if self.subscription.shared:
             self._stopped = True
@@ -299,7 +290,6 @@ class WireReceiver:
             self._changed.set()  # topics that were new meanwhile
 
     async def aclose(self, timeout: float) -> None:
-        """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
         if self._closing is None:
             self._closed = True
             for consumer in self._consumers:

@@ -26,10 +26,7 @@ class Silence:
     again.
 
     Args:
-        topic: for the log.
-        tasks: owner of the task that waits.
         withheld: returns whether the broker has messages for the consumer, which it could send.
-        subscribe: subscribes again.
     """
 
     _topic: str

@@ -96,20 +96,7 @@ class _Filling:
 
 
 class Producer:
-    """Sends to one topic or partition, over any number of connections.
-
-    Args:
-        client: the transport's part that all share.
-        topic: full name of the topic without partitions, or of the partition.
-        options: those of the sender.
-        window: counts the records of the sender without an outcome.
-        sequence_ids: the sender's sequence ids.
-        failed: called when it has ended for good.
-
-    Attributes:
-        topic: as above.
-        failure: why it ended for good, or None.
-    """
+    """Sends to one topic or partition, over any number of connections."""
 
     def __init__(
         self, client: Client, topic: str, options: SenderOptions, window: Window, sequence_ids: SequenceIds,
@@ -216,7 +203,6 @@ class Producer:
         self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
-        """Take the service URL of the cluster to which its topic has moved."""
         self._keeper.migrated(cluster)
 
     def stored(self, receipt: SendReceipt) -> None:

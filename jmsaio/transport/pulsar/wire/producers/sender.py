@@ -22,7 +22,6 @@ class WireSender:
     """Sends to one topic. Opened by ``WireTransport.open_sender``.
 
     Attributes:
-        topic: full topic name.
         outdated: whether a producer has ended for good, for example because its topic was deleted.
     """
 
@@ -75,11 +74,9 @@ class WireSender:
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
-        """Last sequence id of each partition. See ``Sender.last_sequence_ids``."""
         return self._sequence_ids.last
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Send a record. See ``Sender.send``."""
         if self._closed:
             raise ObjectClosedError(f"the sender to {self.topic} is closed")
         self._client.check()
@@ -112,7 +109,6 @@ class WireSender:
             self._growth = None
 
     async def ready(self) -> None:
-        """Wait until the window has room. See ``Sender.ready``."""
         timeout = self._options.config.send_timeout
         try:
             async with asyncio.timeout(timeout if timeout > 0 else None):
@@ -126,7 +122,6 @@ class WireSender:
             ) from None
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record sent has an outcome. See ``Sender.drain``."""
         for producer in self._producers:
             producer.flush()
         try:
@@ -138,7 +133,6 @@ class WireSender:
             ) from None
 
     async def aclose(self, timeout: float) -> None:
-        """Wait for records in flight, fail the rest, and close. See ``Sender.aclose``."""
         if self._closed:
             return
         self._closed = True

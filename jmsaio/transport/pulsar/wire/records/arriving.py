@@ -25,7 +25,6 @@ class Arrival(NamedTuple):
     """A readable entry.
 
     Attributes:
-        metadata: what its records share.
         data: its payload, not compressed; of a chunk as it was sent.
         spans: where each record of a batch is; None if it is no batch.
     """
@@ -49,9 +48,7 @@ def assembled(whole: Whole) -> Arrival:
 def read_arrival(frame: Frame, shapes: dict[int, Shape] | None = None) -> Arrival:
     """Read the entry of a MESSAGE; ``shapes`` as for ``split``.
 
-    Raises:
-        ProtocolError: it is damaged; or this transport can't read it: it is encrypted, or compressed without the
-            library for it.
+    Raises ProtocolError if it is damaged, encrypted, or compressed without the library for it.
     """
     parts = entry_of(frame)
     metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
@@ -93,14 +90,7 @@ _MOST: Final = 1000
 
 @attrs.define(eq=False)
 class Damages:
-    """The damaged entries of one consumer, which stay unacknowledged: the broker keeps them.
-
-    Args:
-        topic: full name of the topic or partition, for texts.
-        subscription: name of the subscription, for texts.
-        stored: whether the topic stores its entries.
-        report: reports what no call reports.
-    """
+    """The damaged entries of one consumer, which stay unacknowledged: the broker keeps them."""
 
     _topic: str
     _subscription: str
@@ -116,12 +106,9 @@ class Damages:
         """Take that an entry can't be read.
 
         Args:
-            key: its id.
-            error: why.
             as_sent: whether it is as its sender made it, so that it arrives no better again.
 
-        Returns:
-            The seconds after which it is to be requested again; None: not.
+        Returns the seconds after which it is to be requested again; None: not.
         """
         times = self._times[key] = self._times.get(key, 0) + 1
         if len(self._times) > _MOST:

@@ -70,13 +70,7 @@ class Entry:
     """One entry of the broker's storage.
 
     Attributes:
-        ledger: id of its ledger.
         number: id of the entry in it; on a non-persistent topic, which stores nothing, a running number.
-        partition: index of its partition, -1 without partitions.
-        topic: full name of its topic or partition.
-        metadata: what its records share.
-        data: payload of the entry, with the properties of a batch's records.
-        states: the state of each record, see ``jmsaio.rules.record_life``.
         owner: the consumer at which it last arrived.
         registration: number of that consumer's registration then, which is never used twice; 0 at a reader.
         holders: of records that another consumer handed out or keeps, that consumer, and its registration.
@@ -144,7 +138,6 @@ class WireRecord:
 
     @property
     def payload(self) -> bytes | None:
-        """Body as bytes; None for Pulsar's null value."""
         span, entry = self._span, self.entry
         if span is None:
             return None if entry.metadata.null_value else entry.data
@@ -152,7 +145,6 @@ class WireRecord:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """String properties. Raises MalformedMessageError if they are damaged, or not UTF-8."""
         found = self._properties
         if found is None:
             span, data = self._span, self.entry.data
@@ -170,7 +162,6 @@ class WireRecord:
         return found
 
     def get(self, name: str, /) -> str | None:
-        """Return one property. Raises as ``properties``."""
         span = self._span
         if span is None or span.places is None:
             return self.properties.get(name)
@@ -185,7 +176,6 @@ class WireRecord:
 
     @property
     def key(self) -> str | None:
-        """Partition key. Raises MalformedMessageError if it is not UTF-8."""
         span = self._span
         key = self.entry.metadata.partition_key if span is None else span.single.partition_key
         try:
@@ -195,33 +185,27 @@ class WireRecord:
 
     @property
     def event_time(self) -> int:
-        """Event time in milliseconds since the epoch, 0 if the sender set none."""
         return self.entry.metadata.event_time if self._span is None else self._span.single.event_time
 
     @property
     def publish_time(self) -> int:
-        """Publish time in milliseconds since the epoch, by the sender's clock."""
         return self.entry.metadata.publish_time
 
     @property
     def message_id(self) -> WireId:
-        """Id of the record."""
         entry = self.entry
         return WireId(entry.ledger, entry.number, entry.partition, -1 if self._span is None else self.index)
 
     @property
     def batch_size(self) -> int:
-        """Number of records in its batch; 0 without one."""
         return 0 if self._span is None else len(self.entry.states)
 
     @property
     def topic(self) -> str:
-        """Full name of the topic or partition."""
         return self.entry.topic
 
     @property
     def sequence_id(self) -> int | None:
-        """The producer's number."""
         span = self._span
         if span is not None and span.single.sequence_id is not None:
             return span.single.sequence_id
@@ -229,17 +213,14 @@ class WireRecord:
 
     @property
     def producer_name(self) -> str | None:
-        """Name of the producer that sent it."""
         return self.entry.metadata.producer_name or None
 
     @property
     def schema_version(self) -> bytes | None:
-        """Version of its producer's schema, as stored; None without a schema."""
         return self.entry.metadata.schema_version or None
 
     @property
     def size(self) -> int:
-        """Approximate bytes used in the client."""
         span = self._span
         return _OVERHEAD + (len(self.entry.data) if span is None else span.stop - span.start)
 

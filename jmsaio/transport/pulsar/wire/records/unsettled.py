@@ -29,8 +29,6 @@ class _Past(NamedTuple):
 
     Attributes:
         publish_time: tells it from another entry that has its id later.
-        failures: failed deliveries of its records by their indexes.
-        returns: how often this process has had it redelivered.
     """
 
     publish_time: int

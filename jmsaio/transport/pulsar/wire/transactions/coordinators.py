@@ -50,8 +50,6 @@ class Answer:
     """The answer to a request.
 
     Attributes:
-        fields: its fields; empty for an error.
-        error: the error, or None.
         lost: whether the request was also sent before, without an answer, or with an error that passes: it might have
             been carried out then.
         since: loop time at which it was sent; infinity for an error.
@@ -64,12 +62,7 @@ class Answer:
 
 
 class Coordinators:
-    """The coordinators of one cluster, as one transport sees them.
-
-    Args:
-        topics: finds them.
-        backoff: the pauses between attempts.
-    """
+    """The coordinators of one cluster, as one transport sees them."""
 
     def __init__(self, topics: Topics, backoff: Backoff) -> None:
         self._topics = topics
@@ -106,10 +99,8 @@ class Coordinators:
 
         Args:
             timeout: seconds after which the caller rolls it back; the broker does 5 seconds later.
-            deadline: loop time until which the answer is awaited.
 
-        Raises:
-            As ``ready``, or the coordinator's error.
+        Raises as ``ready``, or the coordinator's error.
         """
         await self.ready(deadline - asyncio.get_running_loop().time())
         number = next(self._turn) % self._count
@@ -122,15 +113,7 @@ class Coordinators:
         return TxnId(answer.fields["txnid_most_bits"], answer.fields["txnid_least_bits"]), answer.since
 
     async def ask(self, number: int, what: str, deadline: float, command: Command, **fields: Any) -> Answer:
-        """Send a request to a coordinator, again if its answer is lost.
-
-        Args:
-            number: the coordinator.
-            what: the operation, the start of an error's text.
-            deadline: loop time until which it is tried.
-            command: the request.
-            fields: its fields.
-        """
+        """Send a request to a coordinator, again if its answer is lost."""
         loop = asyncio.get_running_loop()
         lost = asked = False
         failures = missed = 0

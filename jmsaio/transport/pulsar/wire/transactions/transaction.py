@@ -84,16 +84,9 @@ class WireTransaction:
     """See ``jmsaio.transport.base.Transaction``.
 
     Args:
-        client: the transport's part that all share.
-        coordinators: the transaction coordinators.
-        txn: its id.
         deadline: loop time until which it can be committed.
-        find: tells how it ended if its commit has no answer.
-        ending: called when its user ends it.
-        ended: called when it has ended.
 
     Attributes:
-        txn: its id.
         producers: producers that have something of it, or had.
     """
 
@@ -127,7 +120,6 @@ class WireTransaction:
         """Send something to a topic, or on a subscription of it, once the coordinator knows that.
 
         Args:
-            topic: full name of the topic without partitions, or of the partition.
             subscription: for acknowledgements; None for messages.
             work: what to send, refused in the loop's next turn if the transaction can't be committed any more.
         """
@@ -334,10 +326,6 @@ class Transactions:
 
     When a transaction ends, the next one is begun at once: a session that commits usually continues. If nothing uses it
     within 5 seconds, it is rolled back; it is empty, and so holds nothing back.
-
-    Args:
-        client: the transport's part that all share.
-        find: tells how a transaction ended if its commit has no answer.
     """
 
     def __init__(self, client: Client, find: FindOutcome) -> None:
@@ -357,7 +345,6 @@ class Transactions:
         await self._coordinators.ready(timeout)
 
     async def begin(self, timeout: float) -> WireTransaction:
-        """Return a new transaction. Cancelling leaves it to the next call. See ``Transport.begin``."""
         ahead = self._ahead[timeout]
         task = ahead.pop() if ahead else self._start(timeout)
         try:
