@@ -46,8 +46,14 @@ from jmsaio.transport.names import CLIENT, process_name, unique_name
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.native.binding.batch_acker import check_message_ids
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, close_late, holds_native, wait_for
-from jmsaio.transport.pulsar.native.binding.closing import NativeClient
+from jmsaio.transport.pulsar.native.binding.bridge import (
+    Bridge,
+    NativeClient,
+    Released,
+    close_late,
+    holds_native,
+    wait_for,
+)
 from jmsaio.transport.pulsar.native.binding.connecting import Probe, again
 from jmsaio.transport.pulsar.native.binding.handles import ClientHandle, ProducerHandle
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG
@@ -76,7 +82,7 @@ CAPABILITIES = Capabilities(
 #: Topic looked up at connect with a listener name. It is temporary, because the broker stores nothing of it.
 _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
 #: Seconds between two checks of pulsar-client's log for the answer to a look-up.
-_LISTENER_LOOK = 0.1
+_LISTENER_PAUSE = 0.1
 #: Seconds for an opening before it is checked whether the broker refuses this client.
 _OPENING = 1.0
 #: Maximum seconds to find out whether the broker that serves a topic refuses this client.
@@ -186,28 +192,16 @@ class PulsarTransport:
             ConfigurationError: it has no listener of that name.
             JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
         """
-        loop = self._bridge.loop
-        begin, timeout = loop.time(), self._config.connect_timeout
-        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._probe.hopeless())
+        deadline = self._bridge.loop.time() + self._config.connect_timeout
         try:
-            await asyncio.wait({asking, looking}, return_when=asyncio.FIRST_COMPLETED)
-            answered = asking.done()
-            if answered:
-                await asking
-        except (OperationTimeoutError, BrokerUnavailableError, JMSSecurityError) as error:
-            refused = error if isinstance(error, JMSSecurityError) else None
-            failure = await self._probe.failure(loop.time() - begin, refused)
-            if failure is error:
-                raise
-            raise failure from (self._probe.error or error)
-        finally:
-            asking.cancel()
-            looking.cancel()
-            with anyio.CancelScope(shield=True):
-                await asyncio.gather(asking, looking, return_exceptions=True)
-        if not answered:
-            raise await self._probe.failure(loop.time() - begin) from self._probe.error
-        await self._check_listener(begin + timeout)
+            failure = await _first(self._ask_broker(self._config.connect_timeout), self._probe.hopeless())
+        except (OperationTimeoutError, BrokerUnavailableError):
+            failure = await self._probe.failure()
+        except JMSSecurityError as error:
+            failure = await self._probe.failure(error)
+        if failure is not None:
+            raise failure from self._probe.error
+        await self._check_listener(deadline)
         self._watch.start()
 
     async def _ask_broker(self, timeout: float) -> None:
@@ -218,17 +212,13 @@ class PulsarTransport:
             await self._request_answer(what, end - self._bridge.loop.time())
 
     async def _request_answer(self, what: str, timeout: float) -> None:
-        """Send a request to the broker, which is allowed to refuse it."""
+        """Send a request to the broker; any answer about its topic is one, but not a refusal of the credentials."""
         try:
             await self._bridge.ask(self._subscriber.ask_broker, what, timeout)
-        except (OperationTimeoutError, BrokerUnavailableError):
-            raise
-        except JMSSecurityError as error:
-            if error.error_code != "AuthorizationError":
+        except JMSError as error:
+            refused = isinstance(error, JMSSecurityError) and error.error_code != "AuthorizationError"
+            if refused or isinstance(error, OperationTimeoutError | BrokerUnavailableError):
                 raise
-        except JMSError:
-            # Any error about that topic is an answer of the broker.
-            return
 
     async def _check_listener(self, deadline: float) -> None:
         """Look up the listener's name: pulsar-client repeats a failing look-up, and only logs it."""
@@ -240,14 +230,11 @@ class PulsarTransport:
         answer = self._bridge.start(start, "look up the listener", close_late)
         try:
             while not answer.done():
-                await asyncio.wait({answer}, timeout=_LISTENER_LOOK)
-                lines = NATIVE_LOG.since(position, f"Lookup failed for {_LISTENER_PROBE}", ", result ", "listener")
-                if lines:
-                    _, _, reason = lines[-1].text.partition(", result ")[2].partition(" ")
-                    text = (
-                        f"option listenerName = {shown(name)}: {reason}; the broker's advertisedListeners has the names"
-                    )
-                    raise ConfigurationError(text, key="listenerName")
+                await asyncio.wait({answer}, timeout=_LISTENER_PAUSE)
+                refusal = NATIVE_LOG.refusals_of_topics(position).get(_LISTENER_PROBE)
+                if refusal is not None and "listener" in refusal.reason:
+                    why = f"{refusal.reason}; the broker's advertisedListeners has the names"
+                    raise ConfigurationError(f"option listenerName = {shown(name)}: {why}", key="listenerName")
                 if loop.time() >= deadline:
                     raise BrokerUnavailableError(
                         f"{self._config.service_url} answers, but not where to connect with listenerName={name}"
@@ -320,61 +307,31 @@ class PulsarTransport:
     async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str, topic: str | None) -> Opened:
         """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s.
 
-        The broker that serves ``topic`` might be another one than that of the service URL.
-
         Raises:
             JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
             BrokerUnavailableError: the broker can't be reached, and why.
 
         Cancellation: the opening is cancelled.
         """
-        looking: asyncio.Task[JMSError] | None = None
-        failed: OperationTimeoutError | BrokerUnavailableError | None = None
-        with anyio.CancelScope() as scope:
-
-            def look() -> None:
-                nonlocal looking
-                looking = self._bridge.loop.create_task(self._probe.until_refused())
-                looking.add_done_callback(lambda ended: None if ended.cancelled() else scope.cancel())
-
-            timer = self._bridge.loop.call_later(_OPENING, look)
-            try:
-                return await opening
-            except (OperationTimeoutError, BrokerUnavailableError) as error:
-                failed = error
-                if topic is not None and isinstance(error, BrokerUnavailableError):
-                    refusal = await self._refusal_of_owner(topic)
-                    if refusal is not None:
-                        raise again(what, refusal) from error
-            finally:
-                timer.cancel()
-                if looking is not None:
-                    looking.cancel()
-                    with anyio.CancelScope(shield=True):
-                        await asyncio.wait({looking})
-        if failed is not None:
-            raise await self._with_cause(failed) from None
-        assert looking is not None
-        refusal = looking.result()
-        raise again(what, refusal) from refusal
+        try:
+            opened = await _first(opening, self._probe.until_refused(_OPENING))
+        except (OperationTimeoutError, BrokerUnavailableError) as error:
+            if topic is not None and isinstance(error, BrokerUnavailableError):
+                refusal = await self._refusal_of_owner(topic)
+                if refusal is not None:
+                    raise again(what, refusal) from error
+            raise await self._probe.explain(error) from None
+        if isinstance(opened, JMSError):
+            raise again(what, opened) from opened
+        return opened
 
     async def _refusal_of_owner(self, topic: str) -> JMSError | None:
-        """Return why the broker that serves a topic refuses this client, if this can be found."""
+        """Return why the broker that serves a topic, which the URL might not name, refuses this client, if known."""
         if self._admin is not None:
             with anyio.move_on_after(_OWNER), suppress(JMSError):  # the opening has an error already
                 owner = await self._admin.owner(topic, tls=self._config.scheme == "pulsar+ssl")
                 return await self._probe.refusal_of(owner)
         return None
-
-    async def _with_cause(self, error: OperationTimeoutError | BrokerUnavailableError) -> JMSError:
-        """Return ``error``, or an error with its cause if the broker is unreachable."""
-        trouble = await self._probe.trouble()
-        if self._probe.error is not None:
-            return again(str(error), self._probe.error)
-        if trouble is None:
-            return error
-        text = f"{error}: the broker can't be reached: {trouble}"
-        return BrokerUnavailableError(text, error_code=error.error_code)
 
     async def end(self, topic: str) -> WireId | None:
         """Return the id of the last record that a reader can receive now. See ``Transport.end``.
@@ -399,7 +356,7 @@ class PulsarTransport:
         try:
             await self._request_answer(f"ping {self._config.service_url}", timeout)
         except (OperationTimeoutError, BrokerUnavailableError) as error:
-            raise await self._with_cause(error) from None
+            raise await self._probe.explain(error) from None
 
     async def ready_for_transactions(self, timeout: float) -> None:
         """Raise IllegalStateError: pulsar-client does not support transactions, even if the broker does."""
@@ -439,6 +396,20 @@ class PulsarTransport:
             if self._admin is not None:
                 with anyio.CancelScope(shield=True):
                     await self._admin.aclose()
+
+
+async def _first(opening: Coroutine[Any, Any, Opened], checking: Coroutine[Any, Any, JMSError]) -> Opened | JMSError:
+    """Return the result of an opening, or of a check that ends before it, which cancels the opening."""
+    check = asyncio.ensure_future(checking)
+    try:
+        with anyio.CancelScope() as scope:
+            check.add_done_callback(lambda _: scope.cancel())
+            return await opening
+    finally:
+        check.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({check})
+    return check.result()
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

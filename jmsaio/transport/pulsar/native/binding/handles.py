@@ -1,7 +1,8 @@
 """Protocols for the used parts of pulsar-client's objects, because ``_pulsar`` has no type information.
 
 They are for type checkers only, and never checked at run time. Configuration objects, which jmsaio only creates, are
-annotated with their own classes of ``_pulsar``.
+annotated with their own classes of ``_pulsar``. Positions and times are in milliseconds; numbers of an id are -1, and
+texts empty, where the message has none. Texts that are not UTF-8 raise UnicodeDecodeError.
 """
 
 from __future__ import annotations
@@ -16,100 +17,58 @@ OnResult = Callable[[Result], None]
 
 
 class MessageIdHandle(Protocol):
-    """``_pulsar.MessageId``."""
+    """``_pulsar.MessageId``. ``topic_name`` sets the topic, by which a pattern's consumer finds the topic's own."""
 
-    def ledger_id(self) -> int:
-        """Return the ledger, -1 for none."""
-
-    def entry_id(self) -> int:
-        """Return the entry in the ledger, -1 for none."""
-
-    def partition(self) -> int:
-        """Return the partition, -1 for none."""
-
-    def batch_index(self) -> int:
-        """Return the index in the batch, -1 for none."""
-
-    def serialize(self) -> bytes:
-        """Return Pulsar's ``MessageIdData``."""
-
-    def topic_name(self, name: str, /) -> None:
-        """Set the topic, by which a pattern's consumer finds the topic's own."""
-
+    def ledger_id(self) -> int: ...
+    def entry_id(self) -> int: ...
+    def partition(self) -> int: ...
+    def batch_index(self) -> int: ...
+    def serialize(self) -> bytes: ...
+    def topic_name(self, name: str, /) -> None: ...
     def __le__(self, other: Self, /) -> bool: ...
-
     def __gt__(self, other: Self, /) -> bool: ...
 
 
 class MessageHandle(Protocol):
-    """A received ``_pulsar.Message``."""
+    """A received ``_pulsar.Message``; ``schema_version`` is bytes decoded as UTF-8."""
 
-    def data(self) -> bytes:
-        """Return the body; it is also empty for a null value."""
-
-    def has_null_value(self) -> bool:
-        """Return whether the body is Pulsar's null value."""
-
-    def properties(self) -> dict[str, str]:
-        """Return a new dictionary of the properties. Raises UnicodeDecodeError."""
-
-    def partition_key(self) -> str:
-        """Return the key, "" for none. Raises UnicodeDecodeError."""
-
-    def event_timestamp(self) -> int:
-        """Return the event time in milliseconds since the epoch, 0 for none."""
-
-    def publish_timestamp(self) -> int:
-        """Return the publish time in milliseconds since the epoch."""
-
-    def message_id(self) -> MessageIdHandle:
-        """Return a new id object."""
-
-    def topic_name(self) -> str:
-        """Return the full name of the topic or partition."""
-
-    def length(self) -> int:
-        """Return the size of the body in bytes."""
-
-    def redelivery_count(self) -> int:
-        """Return the number of deliveries by the broker before this one."""
-
-    def producer_name(self) -> str:
-        """Return the name of the producer. Raises UnicodeDecodeError."""
-
-    def schema_version(self) -> str:
-        """Return the producer's schema version, bytes decoded as UTF-8, "" for none. Raises UnicodeDecodeError."""
+    def data(self) -> bytes: ...
+    def has_null_value(self) -> bool: ...
+    def properties(self) -> dict[str, str]: ...
+    def partition_key(self) -> str: ...
+    def event_timestamp(self) -> int: ...
+    def publish_timestamp(self) -> int: ...
+    def message_id(self) -> MessageIdHandle: ...
+    def topic_name(self) -> str: ...
+    def length(self) -> int: ...
+    def redelivery_count(self) -> int: ...
+    def producer_name(self) -> str: ...
+    def schema_version(self) -> str: ...
 
 
-#: Native callback of a receive; the message is only valid if the result is Ok.
+#: Native callback of a receive; the message is only valid if the result is Ok. It is called inside the call that
+#: receives if a message is available.
 OnMessage = Callable[[Result, MessageHandle], None]
 
 
 class ClosableHandle(Protocol):
     """A consumer, reader or producer opened by pulsar-client."""
 
-    def close_async(self, callback: OnResult, /) -> None:
-        """Close it."""
+    def close_async(self, callback: OnResult, /) -> None: ...
 
 
 class LinkedHandle(Protocol):
-    """The connection of a consumer or producer."""
+    """The connection of a consumer or producer; for several topics: whether all are connected."""
 
-    def is_connected(self) -> bool:
-        """Return whether it is connected now; for several topics: whether all are."""
-
-    def topic(self) -> str:
-        """Return the full name of the topic or partition."""
+    def is_connected(self) -> bool: ...
+    def topic(self) -> str: ...
 
 
 class SettlingHandle(Protocol):
-    """The methods of a consumer that settle records."""
+    """The methods of a consumer that settle a message, or the entry or record of an id."""
 
-    def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None, /) -> None:
-        """Acknowledge a message, or the entry or record of an id."""
-
-    def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None:
-        """Return a message, or the entry or record of an id."""
+    def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None, /) -> None: ...
+    def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None: ...
 
 
 class SettlingConsumerHandle(ClosableHandle, SettlingHandle, Protocol):
@@ -117,82 +76,51 @@ class SettlingConsumerHandle(ClosableHandle, SettlingHandle, Protocol):
 
 
 class ConsumerHandle(SettlingConsumerHandle, LinkedHandle, Protocol):
-    """``_pulsar.Consumer``."""
+    """``_pulsar.Consumer``. The receive with a time limit raises ``_pulsar.Timeout``."""
 
-    def receive_async(self, callback: OnMessage, /) -> None:
-        """Receive one message; the callback is called inside this call if one is available."""
-
-    def receive(self, timeout: int, /) -> MessageHandle:
-        """Receive one message, with a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
-
-    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
-        """Move the subscription to an id, or to a publish time in milliseconds."""
-
-    def unsubscribe_async(self, callback: OnResult, /) -> None:
-        """Delete the subscription."""
-
-    def consumer_name(self) -> str:
-        """Return its name, generated by pulsar-client if none was given."""
-
-    def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None:
-        """Request the id of the topic's last message from the broker."""
+    def receive_async(self, callback: OnMessage, /) -> None: ...
+    def receive(self, timeout: int, /) -> MessageHandle: ...
+    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None: ...
+    def unsubscribe_async(self, callback: OnResult, /) -> None: ...
+    def consumer_name(self) -> str: ...
+    def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None: ...
 
 
 class ReaderHandle(ClosableHandle, Protocol):
-    """``_pulsar.Reader``."""
+    """``_pulsar.Reader``. The read with a time limit raises ``_pulsar.Timeout``."""
 
-    def read_next_async(self, callback: OnMessage, /) -> None:
-        """Read one message; the callback is called inside this call if one is available."""
-
-    def read_next(self, timeout: int, /) -> MessageHandle:
-        """Read one message, with a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
-
-    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
-        """Move to an id, or to a publish time in milliseconds."""
-
-    def has_message_available_async(self, callback: Callable[[Result, bool], None], /) -> None:
-        """Check whether messages are stored after the last one read."""
+    def read_next_async(self, callback: OnMessage, /) -> None: ...
+    def read_next(self, timeout: int, /) -> MessageHandle: ...
+    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None: ...
+    def has_message_available_async(self, callback: Callable[[Result, bool], None], /) -> None: ...
 
 
 class ProducerHandle(ClosableHandle, LinkedHandle, Protocol):
-    """``_pulsar.Producer``."""
+    """``_pulsar.Producer``; ``last_sequence_id`` is the last one confirmed by the broker, or stored at opening."""
 
-    def send_async(self, message: object, callback: Callable[[Result, MessageIdHandle], None] | None, /) -> None:
-        """Send a message built by ``_pulsar.MessageBuilder``; without a callback, its outcome is not reported."""
-
-    def last_sequence_id(self) -> int:
-        """Return the last sequence id confirmed by the broker, or stored by it at opening; -1 for none."""
+    def send_async(self, message: object, callback: Callable[[Result, MessageIdHandle], None] | None, /) -> None: ...
+    def last_sequence_id(self) -> int: ...
 
 
 class ClosableClientHandle(Protocol):
-    """A client that can be closed."""
+    """A client; ``close`` waits until its threads have ended, and raises ``_pulsar.PulsarException``."""
 
-    def close(self) -> None:
-        """Close the client, and wait until its threads have ended. Raises ``_pulsar.PulsarException``."""
+    def close(self) -> None: ...
 
 
 class SubscribingClientHandle(Protocol):
-    """The methods of a client that subscribe and read."""
+    """The methods of a client that look up partitions, subscribe and read; configurations are those of ``_pulsar``."""
 
-    def get_topic_partitions_async(self, topic: str, callback: Callable[[Result, Sequence[str]], None], /) -> None:
-        """Look up the full names of a topic's partitions, or its own name if it has none."""
-
+    def get_topic_partitions_async(self, topic: str, callback: Callable[[Result, Sequence[str]], None], /) -> None: ...
     def subscribe_async_v2(
         self, topic: object, subscription: str, configuration: object, callback: Callable[..., None], /
-    ) -> None:
-        """Open a consumer of a topic, or of the topics that a ``_pulsar.TopicRegex`` matches.
-
-        ``configuration``: ``_pulsar.ConsumerConfiguration``.
-        """
-
+    ) -> None: ...
     def create_reader_async_v2(
         self, topic: str, start: MessageIdHandle, configuration: object, callback: Callable[..., None], /
-    ) -> None:
-        """Open a reader; ``configuration``: ``_pulsar.ReaderConfiguration``."""
+    ) -> None: ...
 
 
 class ClientHandle(ClosableClientHandle, SubscribingClientHandle, Protocol):
     """``_pulsar.Client``. The ``v2`` methods call back with the opened object, or with a ``_pulsar.Error``."""
 
-    def create_producer_async_v2(self, topic: str, configuration: object, callback: Callable[..., None], /) -> None:
-        """Open a producer; ``configuration``: ``_pulsar.ProducerConfiguration``."""
+    def create_producer_async_v2(self, topic: str, configuration: object, callback: Callable[..., None], /) -> None: ...

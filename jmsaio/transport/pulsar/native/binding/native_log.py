@@ -1,17 +1,13 @@
-"""Read pulsar-client's log, because pulsar-client reports some failures nowhere else.
+"""Read pulsar-client's log, because pulsar-client reports some failures nowhere else; repeat what it says failed.
 
 The log belongs to the process: its first client sets the destination, and pulsar-client never changes it. So it is
 written to a pipe, which a daemon thread empties; a Python logger instead would abort processes at exit. A line is
 written before the failure has any other effect, and ``read`` reads everything in the pipe: after an answer, a reader
-knows every line written before it.
-
-On Windows, where a pipe has no path, the log can't be read.
-
-Retries of operations that the broker refuses temporarily: opening a native consumer or reader, or a request.
+knows every line written before it. On Windows, where a pipe has no path, the log can't be read.
 
 pulsar-client answers an attempt to open something that the broker refuses temporarily only at its creation time-out.
-Such an attempt can't be cancelled, so it is abandoned and another one is started; whatever it still opens is used, or
-closed. For a request, the broker's refusal is the answer.
+Such an attempt can't be cancelled, so it is abandoned and another one is started (``Attempts``); whatever it still
+opens is used, or closed. For a request, the broker's refusal is the answer (``ask_again``).
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import _pulsar
 import anyio
@@ -41,27 +37,70 @@ from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, close_
 from jmsaio.transport.pulsar.native.binding.handles import ClientHandle, ClosableHandle
 from jmsaio.transport.pulsar.native.binding.results import passes, translate
 
+#: Environment variable with the path of a file for a copy of pulsar-client's log, which is then more detailed.
+LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
 #: Requested capacity of a pipe in bytes, so that writers never wait for the reader.
 SIZE = 1 << 20
 _CHUNK = 1 << 16
 #: Seconds between two checks whether the pipe is still this one.
-_LOOK = 60.0
-
+_CHECK = 60.0
+#: Number of refusals stored.
+REFUSALS = 500
+#: Maximum bytes kept of an incomplete line.
+_LONGEST_LINE = 1 << 16
+_LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
+#: ConsumerImpl's line about an entry that has a wrong checksum or can't be decompressed.
+_DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
+#: ClientConnection's line with the broker's reason, before the line about what it refused in the same thread.
+_REASON = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
+#: Lines about a refusal. pulsar-client logs that of a new consumer as a warning, ignores it "since we're already
+#: connected", and answers only at its creation time-out; it reports the others nowhere else.
+_REFUSED: Final = {
+    "new consumer": re.compile(
+        r"\[(?P<topic>.+), (?P<subscription>.+), \d+\] Temporary error in creating consumer: (?P<name>\w+)"
+    ),
+    "consumer": re.compile(r"\[(?P<topic>.+), (?P<subscription>.+), \d+\] Failed to reconnect consumer: (?P<name>\w+)"),
+    "producer": re.compile(r"\[(?P<topic>.+), .*\] Failed to reconnect producer: (?P<name>\w+) ?(?P<reason>.*)"),
+    "look-up": re.compile(r"Lookup failed for (?P<topic>.+), result (?P<name>\w+) ?(?P<reason>.*)"),
+}
+#: ProducerImpl's warnings that do not mean that a message has failed.
+_HARMLESS = (
+    "Failed to reconnect producer",
+    "Temporary error in creating producer",
+    "Failed to create producer",
+    "Producer is blocked on creation",
+    "Failed to close producer",
+    "Destroyed producer",
+    "Got ack for msg",  # it reconnects and sends them again
+    "cannot exceed",  # a large message, which has its own answer
+)
+#: Seconds to wait for the answer to an attempt.
+ATTEMPT = 5.0
+#: Seconds between two checks of the log for a refusal.
+_ANSWER = 0.1
+#: Seconds between a refusal and the next attempt: initially, and maximum.
+_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: Seconds to wait for an earlier attempt when a later one finds the subscription busy.
+_GRACE = 1.0
+#: Permanent refusals: only an administrator can change them.
+_FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
+#: The broker's message for a consumer with too large properties. pulsar-client treats it as a transient failure.
+_TOO_LARGE = "metadata has a max size"
 #: Device and inode number of a file.
 Identity = tuple[int, int]
+#: The native consumer or reader.
+Opened = TypeVar("Opened", bound=ClosableHandle)
+#: The answer to a request.
+Answer = TypeVar("Answer")
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)
 class Pipe:
-    """A pipe with both its ends, which is read even if the process's descriptors are reused.
+    """A pipe with both its ends; the reading one is non-blocking, the path of the other is ``/dev/fd/<writing>``.
 
-    A program that closes all its descriptors, as daemons do, might open other files under their numbers: these are left
-    alone.
-
-    Attributes:
-        reading: descriptor of the reading end, which is non-blocking.
-        writing: descriptor of the writing end; its path is ``/dev/fd/<writing>``.
-        identity: distinguishes the pipe from other files.
+    A program that closes all its descriptors, as daemons do, might open other files under their numbers. These are left
+    alone: ``identity`` distinguishes the pipe from them.
     """
 
     reading: int
@@ -70,11 +109,7 @@ class Pipe:
 
     @classmethod
     def make(cls, inherited: Identity | None = None) -> Self:
-        """Create a pipe.
-
-        Args:
-            inherited: pipe of the parent process, whose writers are redirected to the new one.
-        """
+        """Create a pipe; writers of the ``inherited`` one of a parent process are redirected to it."""
         import fcntl  # not in Windows' Python
 
         reading, writing = os.pipe()
@@ -104,7 +139,7 @@ class Pipe:
         """Wait until data can be read; return False if the pipe has been closed."""
         poll = select.poll()
         poll.register(self.reading, select.POLLIN)
-        poll.poll(_LOOK * 1000)
+        poll.poll(_CHECK * 1000)
         return _identity(self.reading) == self.identity
 
     def close(self) -> None:
@@ -122,73 +157,20 @@ def _identity(descriptor: int) -> Identity | None:
     return (found.st_dev, found.st_ino) if stat.S_ISFIFO(found.st_mode) else None
 
 
-#: Environment variable with the path of a file for a copy of pulsar-client's log, which is then more detailed.
-LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
+def casts_doubt(level: str, source: str, text: str) -> bool:
+    """Return whether a line says that sent messages might have failed: only those with a callback are reported.
 
-#: Number of lines stored.
-LINES = 500
-#: Maximum bytes kept of an incomplete line.
-_LONGEST_LINE = 1 << 16
-_LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
-_log = logging.getLogger(__name__)
-_ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
-_REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
-_REFUSED_SENDER = re.compile(r"\[(.+), .*\] Failed to reconnect producer: (\w+) ?(.*)")
-_REFUSED_LOOKUP = re.compile(r"Lookup failed for (.+), result (\w+) ?(.*)")
-_REFUSED_AGAIN = re.compile(r"\[(.+), (.+), \d+\] Failed to reconnect consumer: (\w+)")
-
-#: ConsumerImpl's line about an entry that has a wrong checksum or can't be decompressed.
-_DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
-#: ProducerImpl's warnings that do not mean that a message has failed.
-_HARMLESS = (
-    "Failed to reconnect producer",
-    "Temporary error in creating producer",
-    "Failed to create producer",
-    "Producer is blocked on creation",
-    "Failed to close producer",
-    "Destroyed producer",
-    "Got ack for msg",  # it reconnects and sends them again
-    "cannot exceed",  # a large message, which has its own answer
-)
-
-
-@attrs.frozen
-class Line:
-    """One line of the log.
-
-    Attributes:
-        level: ``WARN`` or ``ERROR``; ``INFO`` with ``LOG_VARIABLE``.
-        source: C++ class that wrote it.
-        thread: id of the thread of pulsar-client that wrote it; each connection has its own.
+    pulsar-client reports nothing about a batch that the broker refused, one that could not be created, or messages
+    waiting when a reconnect was refused. All lines of a producer count unless they are known to be harmless.
     """
-
-    level: str
-    source: str
-    text: str
-    thread: str = ""
-
-    @property
-    def casts_doubt(self) -> bool:
-        """Whether sent messages might have failed: pulsar-client reports only failures of those with a callback.
-
-        It reports nothing about a batch that the broker refused, one that could not be created, or messages waiting
-        when a reconnect was refused. All lines of a producer count unless they are known to be harmless.
-        """
-        if "send error" in self.text:
-            return True
-        if self.source != "ProducerImpl" or self.level == "INFO":
-            return False
-        return not any(words in self.text for words in _HARMLESS)
+    if "send error" in text:
+        return True
+    return source == "ProducerImpl" and level != "INFO" and not any(words in text for words in _HARMLESS)
 
 
 @attrs.frozen
 class Damage:
-    """An entry that arrived damaged, which pulsar-client acknowledged and dropped.
-
-    Attributes:
-        topic: full name of the topic or partition.
-        subscription: subscription of the consumer that dropped it.
-    """
+    """An entry, dropped by the consumer of a subscription, of the topic or partition with this full name."""
 
     topic: str
     subscription: str
@@ -209,15 +191,14 @@ class Damage:
 
 @attrs.frozen
 class Refusal:
-    """The reason why the broker temporarily refused a consumer.
-
-    Attributes:
-        name: name of pulsar-client's result.
-        reason: the broker's reason, "" if it gave none.
-    """
+    """A refusal of the broker: the name of pulsar-client's result, and the broker's reason, "" if it gave none."""
 
     name: str
     reason: str
+    kind: str = attrs.field(default="", eq=False)  # as in ``_REFUSED``
+    topic: str = attrs.field(default="", eq=False)
+    subscription: str | None = attrs.field(default=None, eq=False)
+    line: int = attrs.field(default=0, eq=False)  # number of its line in the log
 
     def __str__(self) -> str:
         return f"{self.reason} [{self.name}]" if self.reason else f"[{self.name}]"
@@ -237,7 +218,8 @@ class NativeLog:
     doubts: int = 0
     count: int = 0
     on_damage: Callable[[Damage], bool] = lambda damage: False
-    _lines: deque[Line] = attrs.field(factory=lambda: deque(maxlen=LINES), init=False)
+    _refusals: deque[Refusal] = attrs.field(factory=lambda: deque(maxlen=REFUSALS), init=False)
+    _reasons: dict[str, str] = attrs.field(factory=dict, init=False)  # the last one of each thread, of a connection
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _pipe: Pipe | None = attrs.field(default=None, init=False)
     _inherited: Identity | None = attrs.field(default=None, init=False)
@@ -245,7 +227,7 @@ class NativeLog:
     _copy: int | None = attrs.field(default=None, init=False)
 
     def direct(self, configuration: _pulsar.ClientConfiguration) -> None:
-        """Redirect the log of the client created with a ``_pulsar.ClientConfiguration``, if it is the first.
+        """Redirect the log of the client created with a configuration, if it is the first.
 
         Raises:
             ConfigurationError: the file for the copy can't be opened.
@@ -265,11 +247,10 @@ class NativeLog:
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
     def captures(self, client: ClientHandle) -> bool:
-        """Return whether a ``_pulsar.Client``'s log is read here: no other client was created before in the process.
+        """Return whether a client's log is read here: no other client was created before in the process.
 
-        On Windows it never is.
-
-        It looks up a topic with an invalid name, which the client logs at once, without a broker.
+        It looks up a topic with an invalid name, which the client logs at once, without a broker. On Windows the answer
+        is always False.
         """
         before = self.read()
         client.get_topic_partitions_async("jmsaio://", ignore)
@@ -283,44 +264,27 @@ class NativeLog:
                     self._parse(data)
             return self.count
 
-    def since(self, count: int, *words: str) -> list[Line]:
-        """Return the lines after the first ``count`` (see ``read``) whose text contains all the words, oldest first."""
-        now = self.read()
-        lines = list(self._lines)[-(now - count) :] if now > count else []
-        return [line for line in lines if all(word in line.text for word in words)]
-
     def refusal(self, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
-        """Return the last refusal of a new consumer after ``count`` lines, for a topic and subscription (None: any).
-
-        pulsar-client 3.13 logs it as a warning and "Ignoring reconnection request since we're already connected", and
-        answers only at its creation time-out.
-        """
-        return self._refusal(_REFUSED_CONSUMER, count, topic, subscription)
+        """Return the last refusal of a new consumer after ``count`` lines, for a topic and subscription (None: any)."""
+        return self._last("new consumer", count, topic, subscription)
 
     def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
-        """Return the last refusal of a consumer's reconnect, as ``refusal``; pulsar-client reports it nowhere else."""
-        return self._refusal(_REFUSED_AGAIN, count, topic, subscription)
+        """Return the last refusal of a consumer's reconnect, as ``refusal``."""
+        return self._last("consumer", count, topic, subscription)
 
     def refusals_of_topics(self, count: int) -> dict[str, Refusal]:
         """Return refused look-ups and producer reconnects after ``count`` lines; the last one by full topic name."""
-        found = {}
-        for line in self.since(count):
-            if match := _REFUSED_LOOKUP.fullmatch(line.text) or _REFUSED_SENDER.fullmatch(line.text):
-                found[match[1]] = Refusal(match[2], match[3])
-        return found
+        return {one.topic: one for one in self._since(count) if one.kind in ("look-up", "producer")}
 
-    def _refusal(
-        self, pattern: re.Pattern[str], count: int, topic: str | None, subscription: str | None
-    ) -> Refusal | None:
-        reasons: dict[str, str] = {}
+    def _since(self, count: int) -> list[Refusal]:
+        self.read()
+        return [one for one in list(self._refusals) if one.line > count]
+
+    def _last(self, kind: str, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
         found = None
-        for line in self.since(count):
-            if match := _ERROR.fullmatch(line.text):
-                reasons[line.thread] = match[1]
-                continue
-            match = pattern.fullmatch(line.text)
-            if match and topic in (None, match[1]) and subscription in (None, match[2]):
-                found = Refusal(match[3], reasons.get(line.thread, ""))
+        for one in self._since(count):
+            if one.kind == kind and topic in (None, one.topic) and subscription in (None, one.subscription):
+                found = one
         return found
 
     def _run(self, pipe: Pipe) -> None:
@@ -333,17 +297,22 @@ class NativeLog:
         *lines, self._left = (self._left + data).split(b"\n")
         self._left = self._left[-_LONGEST_LINE:]
         for raw in lines:
-            found = _LINE.fullmatch(raw.decode(errors="replace"))
-            line = Line("INFO", "", "")
-            if found is not None:
-                line = Line(found["level"], found["source"], found["text"], found["thread"])
-            self._lines.append(line)
             self.count += 1
-            self.doubts += line.casts_doubt
-            if match := _DISCARDED.fullmatch(line.text):
-                damage = Damage(match[1], match[2], int(match[3]), int(match[4]))
-                if not self.on_damage(damage):
-                    _log.error("%s; it will not be redelivered", damage, extra=damage.where())
+            if line := _LINE.fullmatch(raw.decode(errors="replace")):
+                self._parse_line(**line.groupdict())
+
+    def _parse_line(self, level: str, thread: str, source: str, text: str) -> None:
+        self.doubts += casts_doubt(level, source, text)
+        if match := _REASON.fullmatch(text):
+            self._reasons[thread] = match[1]
+        elif match := _DISCARDED.fullmatch(text):
+            damage = Damage(match[1], match[2], int(match[3]), int(match[4]))
+            if not self.on_damage(damage):
+                _log.error("%s; it will not be redelivered", damage, extra=damage.where())
+        for kind, pattern in _REFUSED.items():
+            if match := pattern.fullmatch(text):
+                words = {"reason": self._reasons.pop(thread, "")} | match.groupdict()
+                self._refusals.append(Refusal(kind=kind, line=self.count, **words))
 
     def _write_copy(self, copy: int, data: bytes) -> None:
         """Write to the copy; stop if this fails. Reading continues, because pulsar-client waits for the reader."""
@@ -378,24 +347,6 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
     os.register_at_fork(after_in_child=NATIVE_LOG.after_fork)
 
 
-#: Seconds to wait for the answer to an attempt.
-ATTEMPT = 5.0
-#: Seconds between two checks of the log for a refusal.
-_ANSWER = 0.1
-#: Seconds between a refusal and the next attempt: initially, and maximum.
-_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-#: Seconds to wait for an earlier attempt when a later one finds the subscription busy.
-_GRACE = 1.0
-#: Permanent refusals: only an administrator can change them.
-_FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
-#: The broker's message for a consumer with too large properties. pulsar-client treats it as a transient failure.
-_TOO_LARGE = "metadata has a max size"
-#: The native consumer or reader.
-Opened = TypeVar("Opened", bound=ClosableHandle)
-#: The answer to a request.
-Answer = TypeVar("Answer")
-
-
 def _pauses() -> Iterator[float]:
     """Yield the seconds between a refusal and the next attempt, for consecutive attempts."""
     pause = _PAUSE
@@ -405,17 +356,9 @@ def _pauses() -> Iterator[float]:
 
 
 async def ask_again(bridge: Bridge, ask: Callable[[], Awaitable[Answer]], patience: float) -> Answer:
-    """Make a request, repeated while the broker temporarily refuses to answer (``results.passes``).
+    """Make a request, repeated for ``patience`` seconds while the broker temporarily refuses to answer.
 
-    Args:
-        bridge: bridge with the loop whose time counts.
-        ask: makes the request once.
-        patience: seconds within which the request is repeated; the last one takes as long as ``ask`` allows.
-
-    Raises:
-        JMSError: the last error.
-
-    Cancellation: the request is not repeated.
+    The last request takes as long as ``ask`` allows. Raises its error.
     """
     end, pauses = bridge.loop.time() + patience, _pauses()
     while True:
@@ -433,11 +376,8 @@ class Attempts(Generic[Opened]):
     """Opens one native consumer or reader.
 
     Args:
-        bridge: bridge to the native threads.
-        start: starts one attempt with the native callback.
-        what: description of the operation, for errors.
+        start, what, discard: as of ``Bridge.start``, for each attempt.
         timeout: seconds for all attempts together.
-        discard: called with a result that arrives when no caller waits any more.
         topic, subscription: names in the log; None for any.
         turn: entered for each attempt.
     """
@@ -492,23 +432,16 @@ class Attempts(Generic[Opened]):
                 position = NATIVE_LOG.read()
                 self._waiting.append(self.bridge.start(self.start, self.what, self.discard))
                 answered = await self._answer(position)
-            if answered is not None:
-                return await self._outcome(answered)
-            answered = await self._first(next(pauses))
+            answered = answered or await self._first(next(pauses))
             if answered is not None:
                 return await self._outcome(answered)
 
     async def _first(self, timeout: float) -> asyncio.Future[Opened] | None:
-        """Return an attempt that is answered within ``timeout`` seconds."""
         done, _ = await asyncio.wait(self._waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return next((future for future in self._waiting if future in done), None)
 
     async def _answer(self, position: int) -> asyncio.Future[Opened] | None:
-        """Return the first answered attempt; None if the last one was refused, or took too long.
-
-        Args:
-            position: number of lines in the log before the last attempt.
-        """
+        """Return the first answered attempt; None if the last one, begun at a log ``position``, was refused or late."""
         end = self.bridge.loop.time() + ATTEMPT
         while self.bridge.loop.time() < end:
             answered = await self._first(_ANSWER)

@@ -1,10 +1,13 @@
-"""``Bridge``: native answers on the loop, time-outs, cancellation, closing."""
+"""``Bridge``: native answers on the loop, time-outs, cancellation, closing; ``NativeClient`` is closed once."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import os
+import subprocess
+import sys
+import threading
 import time
 import warnings
 import weakref
@@ -17,10 +20,24 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, ignore, open_together, wait_for
+from jmsaio.transport.base import ReaderOptions
+from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.native.binding import bridge as bridge_module
+from jmsaio.transport.pulsar.native.binding.bridge import (
+    Bridge,
+    NativeClient,
+    Released,
+    ignore,
+    open_together,
+    wait_for,
+)
 from jmsaio.transport.waiting import end
 from tests.kit.native_fakes import OK, from_thread
+from tests.kit.records import texts
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 
 class Answer:
@@ -296,3 +313,96 @@ async def test_an_answer_in_the_turn_of_the_time_out_is_discarded() -> None:
         await Bridge().ask(start, "do it", 0.01, discarded.append)
     await anyio.sleep(0.05)
     assert discarded == ["made"]
+
+
+class Client:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.threads: list[threading.Thread] = []
+
+    def close(self) -> None:
+        self.threads.append(threading.current_thread())
+        if self.error is not None:
+            raise self.error
+
+
+def test_closed_once_in_a_daemon_thread() -> None:
+    native, done = Client(), threading.Event()
+    client = NativeClient(native)
+    thread = client.close(done.set)
+    assert client.close() is thread
+    thread.join(5)
+    assert done.is_set()
+    assert native.threads == [thread]
+    assert thread.daemon
+    assert client not in bridge_module._OPEN.values()
+
+
+def test_a_close_that_fails_is_a_close() -> None:
+    done = threading.Event()
+    NativeClient(Client(_pulsar.AlreadyClosed("x"))).close(done.set).join(5)
+    assert done.is_set()
+
+
+def test_what_nobody_closed_is_closed_at_exit() -> None:
+    native = Client()
+    client = NativeClient(native)
+    others = {key: value for key, value in bridge_module._OPEN.items() if value is not client}
+    for key in others:
+        del bridge_module._OPEN[key]
+    bridge_module._at_exit()
+    bridge_module._OPEN.update(others)
+    assert len(native.threads) == 1
+
+
+def test_what_no_one_closed_is_closed_at_the_interpreters_end() -> None:
+    """Where Python 3.12 and later start no thread any more."""
+    program = """
+from jmsaio.transport.pulsar.native.binding.bridge import NativeClient
+
+class Client:
+    def close(self):
+        print("closed", flush=True)
+
+client = NativeClient(Client())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("closed\n", "")
+
+
+def used() -> tuple[int, int]:
+    """Threads and descriptors of this process."""
+    return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+@pytest.mark.parametrize("all_kinds", [False, True])
+async def test_a_closed_connection_leaves_no_thread_and_no_descriptor(
+    pulsar_broker: TestBroker, all_kinds: bool
+) -> None:
+    """Whatever was made natively; at once, not when Python frees the objects around it."""
+    config, topic = load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url), new_topic()
+
+    async def round() -> None:
+        kit = Kit(await open_transport(config), topic)
+        try:
+            if all_kinds:
+                box = await kit.box(receiver_queue_size=1)
+                await send(await kit.sender(), "x")
+                assert texts(await box.take(1)) == ["x"]
+            reader = await kit.transport.open_reader(ReaderOptions(topic, ConsumerConfig()))
+            await reader.read(1, 0.0)
+        finally:
+            await kit.transport.aclose(HANG)
+
+    await round()
+    before = used()
+    gc.disable()
+    try:
+        for _ in range(25 if all_kinds else 100):
+            await round()
+        with anyio.fail_after(HANG):
+            while any(now > then + 2 for now, then in zip(used(), before, strict=True)):
+                await anyio.sleep(0.05)  # the last thread may be on its way out
+    finally:
+        gc.enable()

@@ -119,8 +119,10 @@ async def test_another_protocol_is_told_by_its_cause(mute: int) -> None:
 
 async def test_trouble_is_what_keeps_all_addresses_away(mute: int) -> None:
     """One address that takes a connection is enough."""
-    assert await Probe(load(f"pulsar://127.0.0.1:1,127.0.0.1:{mute}")).trouble() is None
-    assert await Probe(load("pulsar://127.0.0.1:1")).trouble() == "127.0.0.1:1: Connection refused"
+    error = OperationTimeoutError("open it")
+    assert await Probe(load(f"pulsar://127.0.0.1:1,127.0.0.1:{mute}")).explain(error) is error
+    why = await Probe(load("pulsar://127.0.0.1:1")).explain(error)
+    assert str(why) == "open it: the broker can't be reached: 127.0.0.1:1: Connection refused"
 
 
 async def test_an_unknown_listener_is_told_by_its_name(pulsar_broker: TestBroker) -> None:
