@@ -16,7 +16,7 @@ from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
-from jmsaio.transport.pulsar.native.watching.watch import Watch
+from jmsaio.transport.pulsar.native.watch import Watch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 
@@ -107,7 +107,7 @@ class Scene:
         """Look at these times; what was told since: ``lost`` or ``back``."""
         before = len(self.told)
         for now in times:
-            self.watch.look(now)
+            self.watch.check(now)
         return ["back" if change.error is None else "lost" for change in self.told[before:]]
 
     async def answer(self, asked: list[Callable[..., None]], result: Any = OK) -> None:

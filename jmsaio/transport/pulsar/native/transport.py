@@ -68,7 +68,7 @@ from jmsaio.transport.pulsar.native.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber, last_message_id
 from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
-from jmsaio.transport.pulsar.native.watching.watch import Watch
+from jmsaio.transport.pulsar.native.watch import Watch
 from jmsaio.transport.pulsar.records.dead_letters import LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 

@@ -15,7 +15,7 @@ from jmsaio.config import Configuration, ProducerConfig
 from jmsaio.errors import ConfigurationError, JMSError, TransportError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import ReaderOptions, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.base import ReaderOptions, StartPosition, Subscription
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, authorities, read_credentials
 from jmsaio.transport.pulsar.native.binding.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG
@@ -28,25 +28,9 @@ MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 #: jmsaio.
 NATIVE_NACK_DELAY = 0.1
 
-TYPES = {
-    SubscriptionType.EXCLUSIVE: _pulsar.ConsumerType.Exclusive,
-    SubscriptionType.SHARED: _pulsar.ConsumerType.Shared,
-    SubscriptionType.FAILOVER: _pulsar.ConsumerType.Failover,
-    SubscriptionType.KEY_SHARED: _pulsar.ConsumerType.KeyShared,
-}
-_POSITIONS = {
-    StartPosition.EARLIEST: _pulsar.InitialPosition.Earliest,
-    StartPosition.LATEST: _pulsar.InitialPosition.Latest,
-}
 #: Types of schemas whose messages pulsar-client marks with their version.
 _SCHEMAS = ("STRING", "JSON", "AVRO")
-_COMPRESSION = {
-    "NONE": _pulsar.CompressionType.NONE,
-    "LZ4": _pulsar.CompressionType.LZ4,
-    "ZLIB": _pulsar.CompressionType.ZLib,
-    "ZSTD": _pulsar.CompressionType.ZSTD,
-    "SNAPPY": _pulsar.CompressionType.SNAPPY,
-}
+_COMPRESSION = {name.upper(): kind for name, kind in _pulsar.CompressionType.__members__.items()}
 
 
 def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
@@ -166,8 +150,8 @@ def consumer_configuration(subscription: Subscription, queue_size: int) -> _puls
     """Create pulsar-client's ConsumerConfiguration for one topic of a subscription (or for its pattern)."""
     config = subscription.config
     native = _pulsar.ConsumerConfiguration()
-    native.consumer_type(TYPES[subscription.type])
-    native.subscription_initial_position(_POSITIONS[subscription.position])
+    native.consumer_type(getattr(_pulsar.ConsumerType, subscription.type.value.replace("_", "")))
+    native.subscription_initial_position(getattr(_pulsar.InitialPosition, subscription.position.value.capitalize()))
     native.receiver_queue_size(queue_size)
     native.max_total_receiver_queue_size_across_partitions(config.max_total_receiver_queue_size_across_partitions)
     native.negative_ack_redelivery_delay_ms(round(NATIVE_NACK_DELAY * 1000))
@@ -182,15 +166,7 @@ def consumer_configuration(subscription: Subscription, queue_size: int) -> _puls
     native.crypto_failure_action(getattr(_pulsar.ConsumerCryptoFailureAction, config.crypto_failure_action.upper()))
     if subscription.pattern is not None:
         native.pattern_auto_discovery_period(max(1, round(config.pattern_auto_discovery_period)))
-        mode = config.regex_subscription_mode.removesuffix("Topics").removesuffix("s")
-        native.regex_subscription_mode(
-            {
-                "Persistent": _pulsar.RegexSubscriptionMode.PersistentOnly,
-                "PersistentOnly": _pulsar.RegexSubscriptionMode.PersistentOnly,
-                "NonPersistentOnly": _pulsar.RegexSubscriptionMode.NonPersistentOnly,
-                "All": _pulsar.RegexSubscriptionMode.AllTopics,
-            }[mode]
-        )
+        native.regex_subscription_mode(getattr(_pulsar.RegexSubscriptionMode, config.regex_subscription_mode))
     for name, value in {**config.properties, **subscription.metadata}.items():
         native.property(name, value)
     return native
@@ -213,9 +189,9 @@ def reader_configuration(options: ReaderOptions) -> _pulsar.ReaderConfiguration:
 
 def native_position(position: StartPosition | WireId) -> MessageIdHandle:
     """Convert a position for pulsar-client's seek and reader."""
-    native: MessageIdHandle
-    if isinstance(position, WireId):
-        native = _pulsar.MessageId(position.partition, position.ledger, position.entry, position.batch_index)
-    else:
-        native = _pulsar.MessageId.earliest if position is StartPosition.EARLIEST else _pulsar.MessageId.latest
+    native: MessageIdHandle = (
+        _pulsar.MessageId(position.partition, position.ledger, position.entry, position.batch_index)
+        if isinstance(position, WireId)
+        else getattr(_pulsar.MessageId, position.value)
+    )
     return native

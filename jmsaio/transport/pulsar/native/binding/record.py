@@ -24,15 +24,10 @@ _CHUNK: Final = MAX_MESSAGE_SIZE - 10 * 1024
 
 
 class Chunks(NamedTuple):
-    """The chunks of a message whose id is that of the last one.
-
-    Attributes:
-        first: entry of the first one.
-        most: maximum number of chunks with the broker's default limit; compressed messages have fewer.
-    """
+    """The chunks of a message, which has the id of its last one."""
 
     first: EntryId
-    most: int
+    most: int  # maximum number with the broker's default limit; compressed messages have fewer
 
 
 class PulsarRecord:
@@ -93,7 +88,6 @@ class PulsarRecord:
 
     @property
     def payload(self) -> bytes | None:
-        """Body as bytes; None for Pulsar's null value."""
         payload = self._payload
         if payload is None:
             payload = self._payload = self.native.data()
@@ -103,11 +97,6 @@ class PulsarRecord:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """String properties.
-
-        Raises:
-            MalformedMessageError: they contain bytes that are not UTF-8.
-        """
         properties = self._properties
         if properties is None:
             try:
@@ -117,13 +106,7 @@ class PulsarRecord:
         return properties
 
     def get(self, name: str, /) -> str | None:
-        """Return one property.
-
-        pulsar-client offers a map of all of them only; it is read at the first call.
-
-        Raises:
-            MalformedMessageError: any of the properties contains bytes that are not UTF-8.
-        """
+        """Return one property; pulsar-client offers a map of all of them only."""
         properties = self._properties
         return (self.properties if properties is None else properties).get(name)
 
@@ -143,12 +126,10 @@ class PulsarRecord:
 
     @property
     def event_time(self) -> int:
-        """Event time in milliseconds since the epoch, 0 if the sender set none."""
         return int(self.native.event_timestamp())
 
     @property
     def publish_time(self) -> int:
-        """Publish time in milliseconds since the epoch, by the sender's clock."""
         return int(self.native.publish_timestamp()) if self._published is None else self._published
 
     @property
@@ -169,12 +150,10 @@ class PulsarRecord:
 
     @property
     def batch_size(self) -> int:
-        """Number of records in its batch; 0 without one."""
         return batch_size(self.native.message_id()) if self.message_id.batch_index >= 0 else 0
 
     @property
     def chunks(self) -> Chunks | None:
-        """Its chunks; None if it was sent as a whole."""
         if self.native is None or self.message_id.batch_index >= 0:
             return self._chunks
         first = first_chunk(self.native.message_id())
@@ -182,7 +161,6 @@ class PulsarRecord:
 
     @property
     def topic(self) -> str:
-        """Full name of the topic or partition."""
         return self.native_consumer.topic if self.native_consumer.topic is not None else str(self.native.topic_name())
 
     @property
@@ -192,7 +170,6 @@ class PulsarRecord:
 
     @property
     def producer_name(self) -> str | None:
-        """Name of the producer that sent it."""
         try:
             return self.native.producer_name() or None
         except UnicodeDecodeError as error:
@@ -202,7 +179,6 @@ class PulsarRecord:
 
     @property
     def schema_version(self) -> bytes | None:
-        """Version of its producer's schema, as stored; None without a schema."""
         try:
             return self.native.schema_version().encode() or None
         except UnicodeDecodeError as error:  # it is a number, which pulsar-client decodes as text if possible
@@ -210,7 +186,6 @@ class PulsarRecord:
 
     @property
     def size(self) -> int:
-        """Approximate bytes used in the client, without its properties."""
         payload = self._payload
         if payload is not None:
             return len(payload) + _OVERHEAD
@@ -218,7 +193,6 @@ class PulsarRecord:
 
     @property
     def record_key(self) -> RecordKey:
-        """Key of the record."""
         message_id = self.message_id
         return message_id.ledger, message_id.entry, message_id.batch_index
 

@@ -42,17 +42,11 @@ NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadEr
 
 @attrs.frozen
 class Meaning:
-    """The meaning of one result code.
-
-    Attributes:
-        error: class of jmsaio's error.
-        text: what happened, and what to do about it.
-        not_stored: whether a sent message with this result is certainly not stored.
-    """
+    """The meaning of one result code."""
 
     error: Callable[[str], JMSError]
-    text: str
-    not_stored: bool = False
+    text: str  # what happened, and what to do about it
+    not_stored: bool = False  # whether a sent message with this result is certainly not stored
 
 
 _QUOTA = Meaning(ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True)
@@ -122,16 +116,10 @@ _NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__mem
 def translate(result: Result, what: str, detail: str = "") -> JMSError:
     """Create jmsaio's error for a result that is not Ok.
 
-    Args:
-        result: ``_pulsar.Result``.
-        what: operation with its topic and subscription, the start of the text.
-        detail: the broker's own message, if it sent any.
+    ``what``, the operation with its topic and subscription, starts its text; ``detail`` is the broker's own message.
     """
-    name = _NAMES.get(int(result), "UnknownError")
-    meaning = _MEANINGS[name]
-    error = meaning.error(_text(what, name, meaning, detail))
-    error.error_code = name
-    return error
+    name, meaning = _meaning(result)
+    return _error(meaning.error, what, name, meaning.text, detail)
 
 
 def passes(error: JMSError) -> bool:
@@ -142,26 +130,23 @@ def passes(error: JMSError) -> bool:
 def translate_send(result: Result, what: str, alone: bool) -> JMSError:
     """Create jmsaio's error for a record whose send had a result that is not Ok.
 
-    Args:
-        result: ``_pulsar.Result``.
-        what: operation with its topic.
-        alone: whether the answer is for this record only. The answer for a group says nothing certain about all but one
-            of its records, so they are in doubt whatever it is.
+    ``alone``: whether the answer is for this record only. The answer for a group says nothing certain about all but one
+    of its records, so they are in doubt whatever it is.
     """
-    name = _NAMES.get(int(result), "UnknownError")
-    meaning = _MEANINGS[name]
+    name, meaning = _meaning(result)
     if not (meaning.not_stored and alone):
-        error: JMSError = SendInDoubtError(
-            _text(what, name, meaning, "the message might be stored; send it again only if a duplicate does no harm")
-        )
-    elif meaning.error in (MessageTooLargeError, MessageFormatError, JMSSecurityError, ResourceAllocationError):
-        error = meaning.error(_text(what, name, meaning, ""))
-    else:
-        error = SendError(_text(what, name, meaning, ""))
+        doubt = "the message might be stored; send it again only if a duplicate does no harm"
+        return _error(SendInDoubtError, what, name, meaning.text, doubt)
+    certain = meaning.error in (MessageTooLargeError, MessageFormatError, JMSSecurityError, ResourceAllocationError)
+    return _error(meaning.error if certain else SendError, what, name, meaning.text)
+
+
+def _meaning(result: Result) -> tuple[str, Meaning]:
+    name = _NAMES.get(int(result), "UnknownError")
+    return name, _MEANINGS[name]
+
+
+def _error(kind: Callable[[str], JMSError], what: str, name: str, text: str, detail: str = "") -> JMSError:
+    error = kind(f"{what}: {text} [{name}]{f' ({detail})' if detail else ''}")
     error.error_code = name
     return error
-
-
-def _text(what: str, name: str, meaning: Meaning, detail: str) -> str:
-    words = f"{what}: {meaning.text} [{name}]"
-    return f"{words} ({detail})" if detail else words
