@@ -103,11 +103,7 @@ class OpenTelemetry:
 class Endpoint:
     """The messages of one destination, or of one consumer. Created by ``OpenTelemetry.at``.
 
-    Attributes:
-        telemetry: creates the spans and counts.
-        common: attributes of all spans and metrics.
-        name: the destination in names of spans.
-        temporary: whether the destination is temporary.
+    ``common`` has the attributes of all spans and metrics; ``name`` is the destination in names of spans.
     """
 
     telemetry: OpenTelemetry
@@ -194,13 +190,7 @@ class Endpoint:
 
 @attrs.define(eq=False)
 class Sending:
-    """A send whose outcome is not known yet.
-
-    Attributes:
-        endpoint: its destination.
-        span: its span.
-        context: the properties that carry its context.
-    """
+    """A send whose outcome is not known yet; ``context`` has the properties that carry its context."""
 
     endpoint: Endpoint
     span: Span

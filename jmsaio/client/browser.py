@@ -296,16 +296,9 @@ async def _settled(inbox: Inbox, timeout: float) -> None:
 async def _next_records(
     connection: ConnectionRuntime, reader: Reader, topic: str, last: WireId | None
 ) -> list[ReceivedRecord]:
-    """Return the reader's next records; an empty list at the end.
+    """Return the next records of a topic or partition after ``last``, the reader's position; an empty list at the end.
 
-    Args:
-        connection: the browser's connection.
-        reader: reads a topic without partitions, or one partition.
-        topic: its full name.
-        last: the reader's position; None at the beginning.
-
-    Raises:
-        OperationTimeoutError: the broker reports more messages but delivers none.
+    Raises OperationTimeoutError if the broker reports more messages but delivers none.
     """
     timeout = connection.configuration.operation_timeout
     for wait in (min(_SILENCE, timeout), timeout):

@@ -82,13 +82,7 @@ def leave() -> None:
 def refuse(
     call: str, target: object, kinds: tuple[CallbackKind, ...] = (CallbackKind.LISTENER, CallbackKind.COMPLETION)
 ) -> None:
-    """Raise IllegalStateError if a callback of ``target`` calls ``call`` on it.
-
-    Args:
-        call: the name of the call, for the error.
-        target: connection, session or producer of the callback.
-        kinds: kinds of callback that must not make the call.
-    """
+    """Raise IllegalStateError if a callback of one of the ``kinds`` makes ``call`` on its own ``target``."""
     callback = current()
     if callback is None or callback.kind not in kinds:
         return

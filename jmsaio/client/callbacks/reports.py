@@ -31,12 +31,9 @@ _calling: ContextVar[SerialCalls | None] = ContextVar("jmsaio_calling", default=
 
 @attrs.define(eq=False)
 class SerialCalls:
-    """The calls of one connection's exception listener and state callbacks, in order.
+    """The calls of one connection's exception listener and state callbacks, in order, ``count`` so far.
 
     The task belongs to no task group: a function can close its connection and continue afterwards.
-
-    Attributes:
-        count: number of calls so far.
     """
 
     count: int = 0
@@ -115,9 +112,7 @@ StateCallback = Callable[[StateChange], Any]
 class ConnectionStates:
     """The current state of one connection, its callbacks and those that wait for a change.
 
-    Attributes:
-        outage: why the connection is lost, or was when it was closed; None if it is not known to be lost.
-        reconnects: how often the connection was lost and restored.
+    ``outage`` is why the connection is lost, or was when it was closed; None if it is not known to be lost.
     """
 
     calls: SerialCalls = attrs.field(factory=SerialCalls)
@@ -184,12 +179,7 @@ ExceptionListener = Callable[[JMSError], Any] | HasOnException
 
 @attrs.define(eq=False)
 class ExceptionReports:
-    """The reports of one connection, delivered one at a time.
-
-    Attributes:
-        listener: the exception listener, or None.
-        where: returns the fields of each log record; see ``jmsaio.model.log_fields``.
-    """
+    """The reports of one connection, delivered one at a time; ``where`` returns the fields of each log record."""
 
     calls: SerialCalls
     listener: ExceptionListener | None = None
@@ -220,13 +210,7 @@ class ExceptionReports:
         logged: bool = False,
         about: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
-
-        Args:
-            circumstances: prefix of the log entry.
-            logged: whether the problem is already logged.
-            about: more fields of the log record.
-        """
+        """Log a problem now and report it to the listener later, unless ``lost`` has already reported it."""
         if error is self._lost:
             return
         if not logged:
@@ -234,12 +218,7 @@ class ExceptionReports:
         self._report_later(error)
 
     def log(self, error: Exception, circumstances: str, about: Mapping[str, object]) -> None:
-        """Log a problem; if the same line of code raised it before, with its number in place of the traceback.
-
-        Args:
-            circumstances: prefix of the log entry.
-            about: more fields of the log record.
-        """
+        """Log a problem; if the same line of code raised it before, with its number in place of the traceback."""
         text = str(error) or type(error).__name__
         text = f"{circumstances}: {text}" if circumstances else text
         number = self._number(error)

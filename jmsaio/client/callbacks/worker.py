@@ -75,11 +75,7 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
 
 @attrs.define
 class _Watch:
-    """Logs callbacks that hold the event loop, once in a while.
-
-    Attributes:
-        quiet_until: time of ``perf_counter`` before which nothing is logged.
-    """
+    """Logs callbacks that hold the event loop, but not before ``quiet_until`` of ``perf_counter``."""
 
     quiet_until: float = float("-inf")
 
@@ -132,11 +128,7 @@ def _is_cancelled(task: asyncio.Task[Any] | None) -> bool:
 
 @attrs.define(eq=False)
 class CallbackWorker:
-    """The callback workers of one session.
-
-    Attributes:
-        next_job: returns the next message job, or None; called after every job and every ``wake``.
-    """
+    """The callback workers of one session; ``next_job`` returns the next message job, or None."""
 
     next_job: Callable[[], Job | None]
     _first: deque[Job] = attrs.field(factory=deque, init=False)

@@ -171,11 +171,9 @@ GRACE = 0.1
 
 @attrs.frozen
 class Deadline:
-    """A point in time by which everything has to be closed.
+    """A time of the running event loop, ``at``, by which everything has to be closed.
 
-    Attributes:
-        at: the running event loop's time in seconds.
-        share: seconds reserved for each later step, so that a step that hangs leaves them some time.
+    ``share`` seconds are reserved for each later step, so that a step that hangs leaves them some time.
     """
 
     at: float
@@ -197,11 +195,7 @@ class Deadline:
 
 @attrs.define(eq=False)
 class FirstError:
-    """The first JMSError of several calls.
-
-    Attributes:
-        error: the error, or None.
-    """
+    """The first JMSError of several calls."""
 
     error: JMSError | None = None
 
@@ -244,12 +238,8 @@ class FirstError:
 class BackgroundTask:
     """The task of a session or connection.
 
-    Attributes:
-        running: set by the task once it runs.
-        requested: set when the task should end.
-        ended: set by the task at its end.
-        deadline: when it should have ended: the earliest of all requests.
-        errors: errors during its end.
+    The task sets ``running`` and ``ended``; ``requested`` is set when it should end, by the earliest ``deadline`` of
+    all requests. ``errors`` occurred during its end.
     """
 
     running: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -262,17 +252,11 @@ class BackgroundTask:
         """Request the task's end, and wait for it until the deadline.
 
         The task reserves a share of the time for itself (``Deadline.before``), so that steps that it cancels can end.
-
-        Args:
-            what: name of the session or connection, for the error.
-            deadline: when it should have ended; an earlier one stays in force.
-            close_timeout: the option, for the error.
+        An earlier deadline stays in force. Cancelling: it ends nevertheless.
 
         Raises:
             OperationTimeoutError: it did not end in time; the error names the first problem so far, which is not raised
                 again.
-
-        Cancelling: it ends nevertheless.
         """
         if self.deadline is None or deadline.at < self.deadline.at:
             self.deadline = deadline

@@ -32,21 +32,11 @@ class ConnectionRuntime:
 
     Attributes:
         broker: the broker's name in this process.
-        affinity: event loop and process.
-        uuid: identifies the connection.
-        client_id: client identifier, or None.
         connection_id: carried by sent messages, so that noLocal recognizes them.
-        state: state of its life cycle.
-        started: whether delivery is started.
-        reports: problems that no caller can receive.
         inbox_bytes: maximum bytes in all inboxes together.
         inboxes: the inboxes of each open session.
-        temporaries: its temporary destinations.
-        timers: timers on the transport's clock.
         schemas: the schemas of messages that other libraries sent.
         selectors: reads the selectors that operators set on subscriptions.
-        states: the state of the connection to the broker.
-        tracing: traces its messages, or None.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ commit. Messages stay sent after its rollback, so the first rollback warns.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
@@ -54,21 +53,13 @@ class SessionRuntime:
     """The running part of one session.
 
     Attributes:
-        connection: the part of its connection that all its sessions share.
         number: number among the connection's sessions, from 1.
-        affinity: event loop and process.
-        callbacks: runs its listeners.
-        deliveries: messages delivered to the application and not settled.
-        listeners: its message listeners.
-        completions: its completion listeners.
-        sends: sent messages without an outcome.
-        transaction: its local transaction; None unless it is transacted.
+        transaction: None unless it is transacted.
         children: producers and the like, which are closed with it.
         drains: drains the open consumer of an inbox by a deadline.
         failure: why the session ended by itself, or None.
         closing: whether ``close`` was called, or it ended by itself.
         consumers_closed: whether its consumers no longer deliver messages.
-        task: start and end of its own task, with the errors of its end.
     """
 
     def __init__(
@@ -264,12 +255,7 @@ _sticky_keys = itertools.count(1)
 
 @attrs.define(eq=False)
 class LocalTransaction:
-    """The local transaction of one transacted session.
-
-    Attributes:
-        runtime: the session's running part.
-        real: whether the broker's transactions are used.
-    """
+    """The local transaction of one transacted session; ``real`` if the broker's transactions are used."""
 
     runtime: SessionRuntime
     real: bool
@@ -310,7 +296,7 @@ class LocalTransaction:
         """Begin each unit of work when its first message was delivered, so that commit need not wait for that."""
         while True:
             await self._received.wait()
-            with contextlib.suppress(JMSError):  # commit begins it otherwise, and raises the error
+            with suppress(JMSError):  # commit begins it otherwise, and raises the error
                 await self.begin()
             self._received.clear()
             if self.work.handle is not None:
@@ -360,7 +346,7 @@ class LocalTransaction:
         runtime = self.runtime
         deadline = Deadline.after(runtime.connection.configuration.operation_timeout)
         await runtime.settle_sends(deadline.left())
-        while True:  # messages sent while callbacks run, or the transaction begins, belong to this work, too
+        while True:  # messages sent while callbacks run, or the transaction begins, also belong to this work
             await runtime.sends.settle(deadline.left())
             if not (len(runtime.deliveries.ledger) and self.to_begin):
                 break
@@ -411,8 +397,7 @@ class LocalTransaction:
     async def _abort_commit(self, handle: Transaction, rest: Commands) -> None:
         """Undo a commit at once: until then readers of its topics receive no messages that were sent later.
 
-        Args:
-            rest: deliveries that were not acknowledged in it; the broker redelivers the others.
+        ``rest`` was not acknowledged in it; the broker redelivers the other deliveries.
         """
         try:
             await handle.abort()

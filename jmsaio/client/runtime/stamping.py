@@ -60,7 +60,6 @@ class Target:
     """A destination, resolved for a sender.
 
     Attributes:
-        topic: full Pulsar topic.
         queue_subscription: the subscription created with the first sender to a queue; None for a topic.
         by_group: whether each batch holds messages of one group id.
     """
@@ -75,14 +74,8 @@ class Target:
 class Targets:
     """Resolves the destinations that a producer sends to, and finds their senders.
 
-    Args:
-        connection: the producer's connection.
-        own: see the attribute.
-        transacted: whether each send is part of a transport's transaction.
-        schema: the schema of all its messages, or None.
-
-    Attributes:
-        own: the producer's destination; None if each send names one.
+    ``own`` is the producer's destination; None if each send names one. If ``transacted``, each send is part of a
+    transport's transaction.
     """
 
     _connection: ConnectionRuntime
@@ -98,12 +91,7 @@ class Targets:
         return self.own
 
     def other(self, destination: Any) -> Target:
-        """Return the target of a send that names its destination.
-
-        Raises:
-            UnsupportedOperationError: the producer has a destination.
-            InvalidDestinationError: not a destination, a virtual one, or a deleted temporary one.
-        """
+        """Return the target of a send that names its destination; raises as ``MessageProducer.send``."""
         if self.own is not None:
             raise UnsupportedOperationError(
                 f"the producer sends to {self.own.destination!r}; create one without destination for others"
@@ -135,9 +123,7 @@ class Targets:
 def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
     """Resolve a destination for a sender.
 
-    Raises:
-        InvalidDestinationError: not a destination, or a virtual one, which can only be consumed.
-        ConfigurationError: the destination has an unknown option.
+    Raises InvalidDestinationError for a virtual one, which can only be consumed, and as ``check_options``.
     """
     known = as_destination(destination)
     connection.check_options(known)
@@ -155,7 +141,7 @@ _DELIVERY_MODES: Final = "DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT
 
 
 def _checked_mode(mode: DeliveryMode) -> int:
-    """Return the number of a delivery mode; the number itself is accepted, too. Raises IllegalArgumentError."""
+    """Return the number of a delivery mode, or of its number. Raises IllegalArgumentError."""
     if not isinstance(mode, DeliveryMode):
         if not isinstance(mode, int) or isinstance(mode, bool):
             raise wrong_type(mode, "delivery_mode", _DELIVERY_MODES)
@@ -187,16 +173,7 @@ _CONVERT: Final[dict[str, Callable[[Any], Any]]] = {
 
 @attrs.frozen
 class SendSettings:
-    """The settings with which a producer sends.
-
-    Attributes:
-        delivery_mode: number of the delivery mode.
-        priority: 0 to 9.
-        time_to_live: milliseconds; 0: forever.
-        delivery_delay: milliseconds.
-        disable_message_id: whether messages have no id.
-        disable_message_timestamp: whether messages have no time stamp.
-    """
+    """The settings with which a producer sends; durations in milliseconds, a time to live of 0 means forever."""
 
     delivery_mode: int = 2
     priority: int = 4
@@ -223,11 +200,8 @@ class SendSettings:
 class Stamper:
     """Creates the stamps of one producer's messages.
 
-    Attributes:
-        prefix: start of its message ids.
-        wall: returns the seconds since the epoch, by the transport's clock.
-        settings: the producer's settings.
-        sequence: number in the last message id.
+    ``prefix`` begins its message ids, ``sequence`` is the number in the last one. ``wall`` returns the seconds since
+    the epoch, by the transport's clock.
     """
 
     _runtime: SessionRuntime

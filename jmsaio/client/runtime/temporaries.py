@@ -47,13 +47,7 @@ Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 
 @attrs.define(eq=False, repr=False)
 class Temporaries:
-    """The temporary destinations of one connection.
-
-    Args:
-        owner: uuid of the connection.
-        affinity: its event loop and process.
-        reports: receives problems that no caller can receive.
-    """
+    """The temporary destinations of one connection, whose uuid is ``owner``."""
 
     _configuration: Configuration
     _transport: Transport
@@ -120,11 +114,7 @@ class Temporaries:
             task.exception()  # a waiting caller raises it; otherwise the connection's close retries
 
     def check_may_consume(self, destination: Destination) -> None:
-        """Refuse consumers on another connection's temporary destination, and on deleted ones.
-
-        Raises:
-            InvalidDestinationError: it belongs to another connection, or is deleted.
-        """
+        """Raise InvalidDestinationError for another connection's temporary destination, and for a deleted one."""
         for topic in resolve(destination, self._configuration.system_namespace).topics:
             if is_temporary(topic) and topic not in self._alive:
                 raise InvalidDestinationError(
@@ -133,12 +123,9 @@ class Temporaries:
                 )
 
     def check_not_deleted(self, topic: str, destination: Destination) -> None:
-        """Refuse sends to a destination that this connection deleted.
+        """Raise InvalidDestinationError for a destination that this connection deleted.
 
         Objects of this connection are recognized forever; names only for the last thousand deleted ones.
-
-        Raises:
-            InvalidDestinationError: it was deleted.
         """
         ours = isinstance(destination, TemporaryQueue | TemporaryTopic) and destination._owner == self._owner
         if topic in self._deleted or (ours and topic not in self._alive):

@@ -89,13 +89,7 @@ class Receipt(NamedTuple):
 
 @attrs.define(eq=False)
 class SendOrigin:
-    """Common values of a producer's sends in one millisecond, for their receipts and their session.
-
-    Attributes:
-        work: the unit of work it belongs to, or None.
-        timestamp: JMSTimestamp of the messages.
-        counts: counters of the producer.
-    """
+    """Common values of a producer's sends in one millisecond, for their receipts and their session."""
 
     sends: PendingSends
     work: UnitOfWork[Transaction] | None
@@ -113,10 +107,6 @@ class PendingSend(asyncio.Future[Receipt]):
     """The future of one message in flight, and the token by which the transport identifies it.
 
     It is the only object created per send, so it has no constructor either: the creator sets its attributes.
-
-    Attributes:
-        message_id: JMSMessageID, or None.
-        origin: values for the receipt.
     """
 
     __slots__ = ("message_id", "origin")
@@ -128,13 +118,10 @@ class PendingSend(asyncio.Future[Receipt]):
 class PendingSends:
     """The pending sends of one session. Passing one to the transport increments the count; ``settled`` decrements it.
 
-    The count is exact, because a transport reports one outcome per token.
-
-    Args:
-        outage: returns how the connection to the broker was lost, or None if it is not known to be lost.
+    The count is exact, because a transport reports one outcome per token. ``outage`` returns how the connection to the
+    broker was lost, or None if it is not known to be lost.
 
     Attributes:
-        count: number of pending sends.
         turn: millisecond in which a send last let other tasks run, or found that they had run.
         alone: whether there was a send since the loop's last turn: other tasks have not run since.
         lines: sends that were not passed to the transport yet.
@@ -261,7 +248,7 @@ def call_trace(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs)
 
 
 class TracedSend(PendingSend):
-    """A PendingSend that reports its outcome to a trace, too."""
+    """A PendingSend that also reports its outcome to a trace."""
 
     __slots__ = ("trace",)
 

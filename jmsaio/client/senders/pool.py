@@ -57,7 +57,6 @@ class PooledSender:
         limit: seconds without a send after which it is closed; None: never.
         subscriptions: created subscriptions of queues on this topic.
         in_pool: False once it closes.
-        closed: set when it is closed.
     """
 
     sender: Sender
@@ -69,12 +68,9 @@ class PooledSender:
 
 
 class _Turn(asyncio.Lock):
-    """A lock for opening senders to one topic.
+    """A lock for opening senders to one topic."""
 
-    Attributes:
-        unanswered: key, subscription and error of the last opening that the broker did not answer in time.
-    """
-
+    #: Key, subscription and error of the last opening that the broker did not answer in time.
     unanswered: tuple[_Key, str | None, JMSError] | None = None
 
 
@@ -176,13 +172,11 @@ class SenderPool:
     """A bounded cache of senders; the least recently used one is closed for a new one.
 
     Each topic has one for the sends of transactions, and one for all others, each with its own window. Sends with a
-    schema, or in batches of one group, have their own senders, too. With a configured producer name, each topic has one
+    schema, or in batches of one group, also have their own senders. With a configured producer name, each topic has one
     sender: one with another schema replaces it, and so does one by group, which then serves all. Each is a producer at
     the broker, so each counts for ``jms.maxNumOfProducers`` and is replaced by itself, as in the Java client.
 
-    Attributes:
-        transport: opens the senders.
-        route: chooses a partition; None leaves the choice to the transport.
+    ``route`` chooses a partition; None leaves the choice to the transport.
     """
 
     transport: Transport
@@ -252,8 +246,8 @@ class SenderPool:
             queue_subscription: for a queue, the subscription that is created before the first send
                 (``jms.precreateQueueSubscription``), so that the queue stores the messages. A topic and several queues
                 can share one sender.
-            transacted: for sends of transactions, see ``SenderOptions.transacted``.
-            schema: the schema of all messages, or None.
+            transacted: see ``SenderOptions.transacted``.
+            schema: of all messages.
             by_group: see ``sender_options``.
 
         Raises:
