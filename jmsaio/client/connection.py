@@ -80,7 +80,7 @@ class Connection(AsyncClosing):
     async def _open(self, client_id: str | None) -> Connection:
         """Start the owner task; called once by the factory."""
         if client_id is not None:
-            self._take_client_id(client_id)
+            self._claim_client_id(client_id)
             self._administered = True
         self._owner = asyncio.get_running_loop().create_task(
             self._run(), name=f"jmsaio connection {self._runtime.uuid}"
@@ -134,9 +134,9 @@ class Connection(AsyncClosing):
                 "set the client id before anything else is done with the connection; jmsaio.connect starts it unless "
                 "auto_start=False"
             )
-        self._take_client_id(client_id)
+        self._claim_client_id(client_id)
 
-    def _take_client_id(self, client_id: str) -> None:
+    def _claim_client_id(self, client_id: str) -> None:
         in_process.claim_client_id(self._runtime.broker, client_id)
         self._runtime.identify(client_id)
 
@@ -280,7 +280,7 @@ class Connection(AsyncClosing):
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """Set the listener for problems that no caller can receive: a plain or coroutine function; None unsets it.
 
-        An object with such a function as its ``on_exception`` is accepted, too.
+        An object with such a function as its ``on_exception`` is also accepted.
 
         Calls are made one at a time, in a separate task. The listener can do anything, even close the connection.
         """
@@ -442,7 +442,7 @@ class Connection(AsyncClosing):
         self._task.errors.raise_once()
 
     async def _run(self) -> None:
-        callback_context.leave()
+        callback_context.unmark()
         try:
             async with anyio.create_task_group() as group:
                 self._group = group

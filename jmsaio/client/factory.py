@@ -343,7 +343,7 @@ def connect(
 ) -> Opening[Connection]:
     """Create a connection with its own factory: ``async with jmsaio.connect(...) as connection``, or await it.
 
-    The connection is started unless ``auto_start=False``. Arguments and errors are those of ``ConnectionFactory`` and
+    The connection is started unless ``auto_start=False``. For arguments and errors see ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.
     """
     how = _Connecting(

@@ -36,7 +36,7 @@ from jmsaio.model.public import created_by, public
 class JMSProducer:
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
-    Property getters convert and raise as those of a message.
+    Property getters convert and raise as those of ``Message``.
 
     Created by ``context.create_producer``; it does not need to be closed.
     """

@@ -252,7 +252,7 @@ class MessageProducer(AsyncClosing):
         if not sends.alone:
             sends.begin_turn(loop)
         stamp_sent(sent, stamp, target.destination)
-        self._hand_back(sent, given if foreign else None, completion_listener, send)
+        self._report(sent, given if foreign else None, completion_listener, send)
         return send
 
     def _outgoing(
@@ -275,7 +275,7 @@ class MessageProducer(AsyncClosing):
         write_properties(send.trace.context, record.properties)
         return send
 
-    def _hand_back(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:
+    def _report(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:
         """Copy the headers to another library's message; register a checked listener with the object that was sent."""
         if foreign is not None:
             write_back(foreign, sent._headers())
@@ -292,7 +292,7 @@ class MessageProducer(AsyncClosing):
         sends, lets_others = self._runtime.sends, self._now != self._runtime.sends.turn
         sends.turn = self._now
         async with sends.lines.turn(target.topic):
-            if lets_others and sends.goes_on():  # a loop of sends lets other tasks run each millisecond
+            if lets_others and sends.blocks_others():  # a loop of sends lets other tasks run each millisecond
                 await asyncio.sleep(0)
             if aside is not None:
                 record.payload = await self._runtime.affinity.loop.run_in_executor(None, aside)

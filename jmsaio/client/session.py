@@ -173,7 +173,7 @@ class Session(AsyncClosing):
             IllegalArgumentError: a schema that is invalid, or of a type that producers don't support.
             ConfigurationError: a schema AVRO without the package fastavro (``jmsaio[schema]``).
             TransportError: the broker refuses or can't be reached. The error code IncompatibleSchema: the schema is not
-                compatible with that of the topic.
+                compatible with the topic's.
         """
         return Opening(self._create_producer(destination, schema))
 

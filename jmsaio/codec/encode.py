@@ -201,7 +201,7 @@ _LENGTH_OF_ID: Final = len(MESSAGE_ID)
 
 
 def plain_properties(given: Mapping[str, object]) -> Counted | None:
-    """Return an application's properties as texts and marks on the wire; None if the general path has to be used."""
+    """Return an application's properties as texts and marks on the wire; None requires the general path."""
     if type(given) is not dict:
         return None
     known = _PLAIN.get
@@ -357,7 +357,7 @@ def _mark(name: str) -> str:
 
 
 def _names(name: object) -> _Names | None:
-    """Return the packed name of a property and its marks, None if the general path has to be used."""
+    """Return the packed name of a property and its marks, None requires the general path."""
     mark = _mark(name) if type(name) is str else ""
     if not mark or type(name) is not str:
         return None

@@ -3,7 +3,7 @@
 A running message or completion listener is marked, and calls that would wait for the callback itself are refused.
 
 The mark is a context variable, so tasks started by a callback inherit it: a callback that awaits such a task would wait
-for itself, too. The mark ends with the callback, so a task that outlives the callback is no longer restricted.
+for itself as well. The mark ends with the callback, so a task that outlives the callback is no longer restricted.
 
 Jakarta Messaging 3.1, 6.1.5 Pausing delivery of incoming messages, 6.1.8 Closing a connection and 6.2.15 Closing a
 session: a MessageListener must not close its own connection or session, nor stop its own connection.
@@ -74,7 +74,7 @@ def listens(target: object) -> bool:
     )
 
 
-def leave() -> None:
+def unmark() -> None:
     """Remove the mark from this task, which does not belong to the callback that started it."""
     _current.set(None)
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from jmsaio.client.callbacks.callback_context import leave
+from jmsaio.client.callbacks.callback_context import unmark
 from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.arguments import with_article
@@ -51,7 +51,7 @@ class SerialCalls:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="jmsaio callbacks of a connection")
 
     async def _run(self) -> None:
-        leave()
+        unmark()
         _calling.set(self)
         try:
             while self._waiting:

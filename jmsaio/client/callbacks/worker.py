@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from jmsaio.client.callbacks.callback_context import CallbackContext, leave
+from jmsaio.client.callbacks.callback_context import CallbackContext, unmark
 from jmsaio.errors import JMSError
 from jmsaio.transport.waiting import Waiters
 
@@ -166,7 +166,7 @@ class CallbackWorker:
         Other tasks run after each job of ``add``, after 32 message jobs or a millisecond, and at once if one waits for
         ``idle``. A worker that was cancelled by its own callback ends before the next job.
         """
-        leave()
+        unmark()
         task = asyncio.current_task()
         clock = time.perf_counter
         left, until = 0, 0.0

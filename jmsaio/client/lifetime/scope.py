@@ -143,7 +143,7 @@ class Opening(Coroutine[Any, None, T]):
 
 
 class AsyncClosing:
-    """Mixin: ``async with`` returns the object, and closes it at the end of the block, also if the block raises."""
+    """Mixin: ``async with`` returns the object, and closes it at the end of the block, even if the block raises."""
 
     __slots__ = ()
 
@@ -200,14 +200,14 @@ class FirstError:
     error: JMSError | None = None
 
     async def guard(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Await ``call()``; keep the JMSError that it raises if it is the first. Other exceptions propagate."""
+        """Await ``call()``; record the JMSError that it raises if it is the first. Other exceptions propagate."""
         try:
             await call()
         except JMSError as error:
-            self.keep(error)
+            self.add(error)
 
-    def keep(self, error: JMSError) -> None:
-        """Keep an error if it is the first."""
+    def add(self, error: JMSError) -> None:
+        """Record an error if it is the first."""
         self.error = self.error or error
 
     async def guard_within(
@@ -220,16 +220,16 @@ class FirstError:
         with anyio.move_on_after(deadline.left(steps)) as scope:
             await self.guard(call)
         if scope.cancelled_caught:
-            self.keep(OperationTimeoutError(f"{what} did not end within close_timeout"))
+            self.add(OperationTimeoutError(f"{what} did not end within close_timeout"))
 
-    def take(self) -> JMSError | None:
+    def pop(self) -> JMSError | None:
         """Return the error, the first time only."""
         error, self.error = self.error, None
         return error
 
     def raise_once(self) -> None:
         """Raise the error, if any, the first time only."""
-        error = self.take()
+        error = self.pop()
         if error is not None:
             raise error
 
@@ -264,5 +264,5 @@ class BackgroundTask:
         with anyio.move_on_after(max(self.deadline.left(), GRACE)):
             await self.ended.wait()
         if not self.ended.is_set():
-            text, problem = f"{what} did not close within {close_timeout:g} s (close_timeout)", self.errors.take()
+            text, problem = f"{what} did not close within {close_timeout:g} s (close_timeout)", self.errors.pop()
             raise OperationTimeoutError(text if problem is None else f"{text}: {problem}") from problem

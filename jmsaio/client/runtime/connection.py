@@ -101,7 +101,7 @@ class ConnectionRuntime:
             _log.info("options without an effect here: %s", ", ".join(idle), extra=self.where())
 
     def all_inboxes(self) -> Iterator[Inbox]:
-        """Yield the inboxes of open consumers, and those of closed consumers with unsettled messages."""
+        """Yield the inboxes of open consumers, and of closed consumers with unsettled messages."""
         for inboxes in self.inboxes:
             yield from inboxes
 

@@ -128,7 +128,7 @@ class SessionRuntime:
 
     async def run(self) -> None:
         """Run the session's own task until ``close`` or the failure of a child, which it reports."""
-        callback_context.leave()
+        callback_context.unmark()
         self.connection.inboxes[self.inboxes] = None
         try:
             async with anyio.create_task_group() as group:
@@ -150,7 +150,7 @@ class SessionRuntime:
             self.failure.__cause__ = cause
             self.connection.reports.add(self.failure, about=self.where())
             if self.ended_by_callback:
-                self.task.errors.keep(self.failure)
+                self.task.errors.add(self.failure)
         finally:
             self.closing = True
             with anyio.CancelScope(shield=True):

@@ -127,7 +127,7 @@ class PendingSends:
         lines: sends that were not passed to the transport yet.
     """
 
-    __slots__ = ("_none_left", "_outage", "_task", "alone", "count", "lines", "turn")
+    __slots__ = ("_all_settled", "_outage", "_task", "alone", "count", "lines", "turn")
 
     def __init__(self, outage: Callable[[], JMSError | None] = lambda: None) -> None:
         self._outage = outage
@@ -135,8 +135,8 @@ class PendingSends:
         self.turn = 0
         self.alone = False
         self.lines = Lines()
-        self._task = 0  # identity of the task that sends, since the loop's last turn or the last ``goes_on``
-        self._none_left = Waiters()
+        self._task = 0  # identity of the task that sends, since the loop's last turn or the last ``blocks_others``
+        self._all_settled = Waiters()
 
     def begin_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Record the first send of this turn of the loop."""
@@ -144,7 +144,7 @@ class PendingSends:
         self._task = id(asyncio.current_task(loop))
         loop.call_soon(self._end_turn)
 
-    def goes_on(self) -> bool:
+    def blocks_others(self) -> bool:
         """Return whether the sending task has not let others run since its last send. False if each task sends once."""
         before, self._task = self._task, id(asyncio.current_task())
         return self.alone and self._task == before
@@ -156,7 +156,7 @@ class PendingSends:
         """Subtract sends that have their outcome."""
         self.count -= number
         if not self.count:
-            self._none_left.wake()
+            self._all_settled.wake()
 
     @staticmethod
     def settled(group: Sequence[PendingSend], place: WireId | None, error: JMSError | None) -> None:
@@ -194,9 +194,9 @@ class PendingSends:
             OperationTimeoutError: some have none yet.
         """
         with anyio.move_on_after(timeout) as scope:
-            # The scope is checked, too: it does not cancel a task that is woken in each turn.
+            # The scope is checked because it does not cancel a task that is woken in each turn.
             while self.count and not scope.cancel_called:
-                await self._none_left.wait()
+                await self._all_settled.wait()
         if scope.cancel_called and self.count:  # not if the last outcome arrived in the same turn of the loop
             late = OperationTimeoutError(f"{self.count} sends had no outcome within {timeout:.3g} s")
             raise self.explained(late)

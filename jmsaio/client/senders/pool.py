@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner might be gone.
 _TEMPORARY_IDLE = 10.0
 #: Minimum time between two checks for idle senders, in seconds.
-_SHORTEST_LOOK = 0.1
+_SHORTEST_CHECK = 0.1
 #: Maximum number of topics opened concurrently. Brokers are not faster with more, and time-outs would include the wait
 #: for all others.
 TOGETHER = 20
@@ -86,7 +86,7 @@ class Restoring:
     config: Configuration
     timers: LoopTimers
     _changed: dict[str, Collection[str]] = attrs.field(factory=dict, init=False)  # subscriptions by topic
-    _left: set[str] = attrs.field(factory=set, init=False)  # topics whose check has begun and not ended
+    _unfinished: set[str] = attrs.field(factory=set, init=False)  # topics whose check has begun and not ended
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def topic_changed(self, subscriptions: Collection[str], topic: str) -> None:
@@ -102,7 +102,7 @@ class Restoring:
         try:
             while self._changed:
                 changed, self._changed = self._changed, {}
-                self._left.update(changed)
+                self._unfinished.update(changed)
                 async with anyio.create_task_group() as group:
                     for topic, subscriptions in changed.items():
                         group.start_soon(self._restore, topic, subscriptions, limiter)
@@ -121,7 +121,7 @@ class Restoring:
                         "queue keeps nothing until a consumer opens: %s", name, topic, error,
                         extra=log_fields(destination=topic, subscription=name),
                     )  # fmt: skip
-            self._left.discard(topic)
+            self._unfinished.discard(topic)
 
     async def _log_missing(self, topic: str, name: str) -> None:
         """Log that a subscription was missing."""
@@ -158,7 +158,7 @@ class Restoring:
             await asyncio.wait({task}, timeout=max(0.0, timeout))
         finally:
             task.cancel()
-            for topic in sorted(self._left | self._changed.keys()):
+            for topic in sorted(self._unfinished | self._changed.keys()):
                 _log.error(
                     "the connection was closed before the subscriptions of the queue %s could be checked: if its topic "
                     "was deleted, the queue keeps nothing until a consumer opens", topic,
@@ -183,7 +183,7 @@ class SenderPool:
     config: Configuration
     route: Route | None
     _entries: OrderedDict[_Key, PooledSender] = attrs.field(factory=OrderedDict, init=False)
-    _leaving: dict[PooledSender, str] = attrs.field(factory=dict, init=False)  # those that close, with their topics
+    _closing: dict[PooledSender, str] = attrs.field(factory=dict, init=False)  # those that close, with their topics
     _opening: WeakValueDictionary[str, _Turn] = attrs.field(factory=WeakValueDictionary, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -195,7 +195,7 @@ class SenderPool:
 
     def __attrs_post_init__(self) -> None:
         self._timers = LoopTimers(self.transport.clock)
-        # Opening waits for the producers of others with this mode; senders to other topics must not wait, too.
+        # Opening waits for the producers of others with this mode; senders to other topics must not wait for them.
         self._most = math.inf if self.config.producer.access_mode == "WaitForExclusive" else TOGETHER
         self._together = anyio.CapacityLimiter(self._most)
         self._restoring = Restoring(self.transport, self.config, self._timers)
@@ -305,11 +305,11 @@ class SenderPool:
         return entry
 
     async def _free_name(self, key: _Key) -> None:
-        """Close the topic's senders except that of ``key``: their producer name is needed."""
+        """Close the topic's other senders: their producer name is needed."""
         topic = key[0]
         others = [each for each in self._entries if each[0] == topic and each != key]
         await self._close_all(others, self.config.close_timeout)
-        for entry in [each for each, left in self._leaving.items() if left == topic]:
+        for entry in [each for each, its_topic in self._closing.items() if its_topic == topic]:
             await entry.closed.wait()
 
     async def _make(self, key: _Key) -> PooledSender:
@@ -375,7 +375,7 @@ class SenderPool:
         """Close idle senders at intervals, while there are senders with a limit."""
         try:
             while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
-                await self._timers.sleep(max(_SHORTEST_LOOK, min(limits) / 4))
+                await self._timers.sleep(max(_SHORTEST_CHECK, min(limits) / 4))
                 await self.close_idle()
         finally:
             self._closing_idle = None
@@ -400,11 +400,11 @@ class SenderPool:
                 group.start_soon(self._close, key[0], entry, timeout)
 
     async def _close(self, topic: str, entry: PooledSender, timeout: float) -> None:
-        self._leaving[entry] = topic
+        self._closing[entry] = topic
         try:
             await entry.sender.aclose(timeout)
         finally:
-            del self._leaving[entry]
+            del self._closing[entry]
             entry.closed.set()
 
     async def _make_room(self) -> None:

@@ -10,9 +10,9 @@ from jmsaio.client.callbacks.callback_context import (
     CallbackContext,
     CallbackKind,
     current,
-    leave,
     listens,
     refuse,
+    unmark,
 )
 from jmsaio.errors import IllegalStateError
 
@@ -58,7 +58,7 @@ async def test_child_tasks_carry_it_until_the_callback_ends() -> None:
 
 async def test_leaving_ends_the_context_in_the_child_task_alone() -> None:
     async def child() -> bool:
-        leave()
+        unmark()
         return current() is None
 
     with callback():

@@ -268,12 +268,12 @@ async def test_a_task_goes_on_where_it_sends_again_in_the_same_turn_of_the_loop(
     sends, answers = PendingSends(), list[bool]()
 
     async def send() -> None:
-        answers.append(sends.goes_on())
+        answers.append(sends.blocks_others())
 
     sends.begin_turn(asyncio.get_running_loop())
-    assert sends.goes_on()
+    assert sends.blocks_others()
     await asyncio.sleep(0)
-    assert not sends.goes_on()
+    assert not sends.blocks_others()
     sends.begin_turn(asyncio.get_running_loop())
     await asyncio.gather(send(), send())
     assert answers == [False, False]
