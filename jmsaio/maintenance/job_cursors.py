@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
+from jmsaio.errors import ConfigurationError, JMSError, NotFoundError
 from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.topic_names import JOB_PREFIX
@@ -63,31 +64,22 @@ async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: st
     return sorted(found, key=lambda one: (one.topic, one.subscription))
 
 
-async def delete_job_cursors(admin: Admin, cursors: Iterable[JobCursor]) -> dict[JobCursor, JMSError | None]:
-    """Delete subscriptions without consumers; the broker also refuses if one has connected meanwhile.
+async def delete_job_cursor(admin: Admin, cursor: JobCursor) -> str | None:
+    """Delete a subscription without consumers; return the reason if it is kept.
 
-    Returns None for each deleted subscription, the reason for each other one. Raises ConfigurationError if no job
-    created one of them; nothing was deleted then. Cancelling leaves the subscriptions that were not deleted yet.
+    The broker also refuses if a consumer has connected meanwhile. Raises ConfigurationError if no job created it.
     """
-    wanted = list(cursors)
-    for one in wanted:
-        check_name(one.subscription)
-    return {one: await _delete(admin, one) for one in wanted}
-
-
-async def _delete(admin: Admin, one: JobCursor) -> JMSError | None:
-    if one.consumers:
-        return IllegalStateError(f"it has {one.consumers} consumers")
+    check_name(cursor.subscription)
+    if cursor.consumers:
+        return f"it has {cursor.consumers} consumers"
     gone: list[str] = []
     try:
-        for topic in await list_partitions(admin, one.topic):
-            try:
-                await admin.delete_subscription(topic, one.subscription)
+        for topic in await list_partitions(admin, cursor.topic):
+            with suppress(NotFoundError):  # a job creates it only if it has work
+                await admin.delete_subscription(topic, cursor.subscription)
                 gone.append(topic)
-            except NotFoundError:
-                pass  # a job creates it only if it has work
     except JMSError as error:
-        return JMSError(f"{error}; it is deleted already on {', '.join(gone)}") if gone else error
+        return f"{error}; it is deleted already on {', '.join(gone)}" if gone else str(error)
     return None
 
 
@@ -120,23 +112,22 @@ async def clean_up(
     """
     began, admin = time.monotonic(), require_admin(transport)
     topics = await letter_topics(admin, resolve(destination, configuration.system_namespace), of)
-    found = await find_job_cursors(admin, topics, subscription)
-    left = [one for one in found if subscription is None and one.subscription == REDRIVE_CURSOR]
-    wanted = [one for one in found if one not in left]
-    results = dict.fromkeys(wanted) if dry_run else await delete_job_cursors(admin, wanted)
-    states: list[tuple[JobCursor, str, str | None]] = [
-        (one, "found" if dry_run else "deleted" if error is None else "kept", None if error is None else str(error))
-        for one, error in results.items()
-    ]
+    cursors: list[dict[str, Any]] = []
+    for cursor in await find_job_cursors(admin, topics, subscription):
+        state, reason = "found", None
+        if subscription is None and cursor.subscription == REDRIVE_CURSOR:
+            state, reason = "left", _LEFT
+        elif not dry_run:
+            reason = await delete_job_cursor(admin, cursor)
+            state = "deleted" if reason is None else "kept"
+        cursors.append({**attrs.asdict(cursor), "state": state, "reason": reason})
+    states = [each["state"] for each in cursors]
     return {
         "job": "cleanup",
         "dry_run": dry_run,
         "destination": str(destination),
-        "deleted": 0 if dry_run else sum(error is None for error in results.values()),
-        "kept": sum(error is not None for error in results.values()),
-        "cursors": [
-            {**attrs.asdict(one), "state": state, "reason": reason}
-            for one, state, reason in (*states, *((one, "left", _LEFT) for one in left))
-        ],
+        "deleted": states.count("deleted"),
+        "kept": states.count("kept"),
+        "cursors": cursors,
         "seconds": round(time.monotonic() - began, 3),
     }

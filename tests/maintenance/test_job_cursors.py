@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.errors import AdminError, ConfigurationError, IllegalStateError, NotFoundError
-from jmsaio.maintenance.job_cursors import JobCursor, clean_up, delete_job_cursors, find_job_cursors
+from jmsaio.errors import ConfigurationError, NotFoundError
+from jmsaio.maintenance.job_cursors import JobCursor, clean_up, delete_job_cursor, find_job_cursors
 from jmsaio.model.destinations import Queue
 from jmsaio.transport.base import StartPosition
 from tests.maintenance.letters import QUEUE, Letters
@@ -26,7 +26,7 @@ async def test_only_what_jobs_made_is_found_and_deleted(letters: Letters) -> Non
         (OWN, 1, 0), ("jmsaio-spark-redrive", 1, 0),
     ]  # fmt: skip
     (one,) = await find_job_cursors(admin, [letters.topic], OWN)
-    assert await delete_job_cursors(admin, [one]) == {one: None}
+    assert await delete_job_cursor(admin, one) is None
     assert set((await admin.stats(letters.topic)).subscriptions) == {
         QUEUE, "jmsaio-spark-redrive", "keeper", "jmsaio-nd-x",
     }  # fmt: skip
@@ -36,9 +36,9 @@ async def test_a_partitioned_topic_is_cleaned_as_a_whole(letters: Letters) -> No
     topic = letters.harness.topic("parted")
     await letters.harness.admin.create_topic(topic, 2)
     await letters.harness.admin.create_subscription(topic, OWN, StartPosition.EARLIEST)
-    found = await find_job_cursors(letters.harness.admin, [topic])
-    assert [(one.topic, one.subscription) for one in found] == [(topic, OWN)]
-    assert list((await delete_job_cursors(letters.harness.admin, found)).values()) == [None]
+    (one,) = await find_job_cursors(letters.harness.admin, [topic])
+    assert (one.topic, one.subscription) == (topic, OWN)
+    assert await delete_job_cursor(letters.harness.admin, one) is None
     for index in range(2):
         assert (await letters.harness.admin.stats(f"{topic}-partition-{index}")).subscriptions == {}
 
@@ -47,19 +47,16 @@ async def test_a_subscription_of_one_partition_alone_is_deleted_too(letters: Let
     topic = letters.harness.topic("parted")
     await letters.harness.admin.create_topic(topic, 2)
     await letters.harness.admin.create_subscription(f"{topic}-partition-1", OWN, StartPosition.EARLIEST)
-    found = await find_job_cursors(letters.harness.admin, [topic])
-    assert list((await delete_job_cursors(letters.harness.admin, found)).values()) == [None]
+    (one,) = await find_job_cursors(letters.harness.admin, [topic])
+    assert await delete_job_cursor(letters.harness.admin, one) is None
     assert await find_job_cursors(letters.harness.admin, [topic]) == []
 
 
 async def test_one_with_consumers_is_kept(letters: Letters) -> None:
     inbox = await letters.harness.inbox(letters.topic, name=OWN)
     (one,) = await find_job_cursors(letters.harness.admin, [letters.topic])
-    (reason,) = (await delete_job_cursors(letters.harness.admin, [one])).values()
-    assert isinstance(reason, IllegalStateError)
-    assert str(reason) == "it has 1 consumers"
-    (reason,) = (await delete_job_cursors(letters.harness.admin, [attrs.evolve(one, consumers=0)])).values()
-    assert isinstance(reason, AdminError)
+    assert await delete_job_cursor(letters.harness.admin, one) == "it has 1 consumers"
+    assert await delete_job_cursor(letters.harness.admin, attrs.evolve(one, consumers=0)) is not None
     await inbox.close()
     assert OWN in (await letters.harness.admin.stats(letters.topic)).subscriptions
 
@@ -70,19 +67,18 @@ async def test_partitions_without_it_are_named_where_another_refuses(letters: Le
     await letters.harness.admin.create_subscription(topic, OWN, StartPosition.EARLIEST)
     (one,) = await find_job_cursors(letters.harness.admin, [topic])
     inbox = await letters.harness.inbox(f"{topic}-partition-1", name=OWN)
-    (reason,) = (await delete_job_cursors(letters.harness.admin, [one])).values()
-    assert str(reason).endswith(f"; it is deleted already on {topic}-partition-0")
+    reason = await delete_job_cursor(letters.harness.admin, one)
+    assert reason is not None and reason.endswith(f"; it is deleted already on {topic}-partition-0")
     await inbox.close()
 
 
-async def test_names_of_others_are_refused_before_anything_is_deleted(letters: Letters) -> None:
+async def test_names_of_others_are_refused(letters: Letters) -> None:
     admin = letters.harness.admin
     await admin.create_subscription(letters.topic, OWN, StartPosition.EARLIEST)
-    own = JobCursor(topic=letters.topic, subscription=OWN, backlog=0, consumers=0)
     with pytest.raises(ConfigurationError, match=f"{QUEUE} was not made by a job"):
         await find_job_cursors(admin, [letters.topic], QUEUE)
     with pytest.raises(ConfigurationError, match="was not made by a job"):
-        await delete_job_cursors(admin, [own, attrs.evolve(own, subscription=QUEUE)])
+        await delete_job_cursor(admin, JobCursor(topic=letters.topic, subscription=QUEUE, backlog=0, consumers=0))
     assert set((await admin.stats(letters.topic)).subscriptions) == {QUEUE, OWN}
     with pytest.raises(NotFoundError):
         await find_job_cursors(admin, [letters.harness.topic("missing")])

@@ -397,7 +397,7 @@ def _written_values(writer: SchemaWriter, column: pa.Array) -> Iterator[bytes | 
 
 
 def _json_body(text: str, wire: dict[str, str]) -> bytes | None:
-    """Return the payload of a JSON body; write the kind of message, which must be that of ``body_type``."""
+    """Return the payload of a JSON body; write the kind of message, which ``body_type`` must not contradict."""
     body, declared = read_json(text), wire[MESSAGE_TYPE]
     kind = wire[MESSAGE_TYPE] = "map" if isinstance(body, dict) else "stream"
     if declared not in ("", kind):

@@ -122,7 +122,7 @@ class Pace:
 
     Attributes:
         entries: maximum entries; a batch of messages counts as one. None: no limit.
-        interval: archive new messages, too, until stopped: a micro-batch starts when ``entries`` are waiting, or with
+        interval: also archive new messages until stopped: a micro-batch starts when ``entries`` are waiting, or with
             fewer after so many seconds. None: stop at the end of the stored messages.
     """
 

@@ -199,7 +199,7 @@ def redrive_letters(
 ) -> dict[str, Any]:  # fmt: skip
     """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.transferring``.
 
-    Dead letters that are added during the redrive are ignored. Errors are those of ``plan_transfer``; nothing was sent
+    Dead letters that are added during the redrive are ignored. Raises as ``plan_transfer``; nothing was sent
     then. ``left``, ``unseen`` and ``errors`` of the summary are empty if everything was sent.
 
     Args:

@@ -16,7 +16,7 @@ from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.batch_planning import Backlog, find_stores, list_sources, source_of
 from jmsaio.spark.planning.offsets import Behind, from_json
-from jmsaio.spark.planning.plan import Stored, locate
+from jmsaio.spark.planning.plan import locate
 from jmsaio.spark.planning.ranges import Loss
 from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses
 from jmsaio.spark.worker import connected_by
@@ -114,7 +114,7 @@ def read_checkpoint(folder: str) -> Checkpoint | None:
 async def _find(
     connection: Mapping[str, str], places: Mapping[str, Place]
 ) -> tuple[dict[str, Place], dict[str, Behind], list[str]]:
-    """Return the places in normal form, the backlogs, also of new partitions, and what is to be read and is lost."""
+    """Return the places in normal form, the backlogs, including new partitions, and the losses after the places."""
     topics = ",".join(dict.fromkeys(split_partition(topic)[0] for topic in places))
     if not topics:
         return {}, {}, []
@@ -122,18 +122,8 @@ async def _find(
     async with connected_by(options) as (transport, configuration):
         names = await list_sources(transport, source_of(options, configuration), may_miss=True)
         stores = await find_stores(transport, names)
-        starts, losses = _locate_all(places, stores)
+        losses = [Loss(topic, place, None, _GONE) for topic, place in places.items() if topic not in stores]
+        found = {topic: locate(topic, places[topic], stores[topic]) for topic in places if topic in stores}
+        starts = {topic: place for topic, (place, _) in found.items()}
+        losses += [loss for _, loss in found.values() if loss is not None]
         return starts, await Backlog(transport).find(starts, stores), [str(loss) for loss in losses]
-
-
-def _locate_all(places: Mapping[str, Place], stores: Mapping[str, Stored]) -> tuple[dict[str, Place], list[Loss]]:
-    """Return the places to read next, and the lost messages after the places."""
-    starts: dict[str, Place] = {}
-    losses = []
-    for topic, place in places.items():
-        if topic not in stores:
-            losses.append(Loss(topic, place, None, _GONE))
-            continue
-        starts[topic], loss = locate(topic, place, stores[topic])
-        losses += [] if loss is None else [loss]
-    return starts, losses

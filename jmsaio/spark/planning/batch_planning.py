@@ -247,9 +247,13 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
     async def one(topic: str) -> Range | None:
         end = await _end(transport, topic, stores[topic], options.end_of(topic), losses)
         found = whole(topic, stores[topic], starts[topic], end) if topic in starts else None
-        if found is not None and options.view is View.PENDING:
-            return await _pending(transport, found, source)
-        return found
+        if found is None or options.view is not View.PENDING:
+            return found
+        if transport.admin is None:
+            reason = "option view = pending: only the REST interface reports what a subscription has acknowledged"
+            raise ConfigurationError(f"{reason}; set jms.usePulsarAdmin=true and webServiceUrl", key="view")
+        assert source.subscription is not None
+        return pending(found, await transport.admin.cursor(topic, source.subscription))
 
     ranges = [found for found in (await for_each(stores, one)).values() if found is not None]
     return split(ranges, options.min_partitions, options.max_entries_per_partition)
@@ -305,11 +309,3 @@ async def _end(transport: Transport, topic: str, store: Stored, mark: Mark, loss
     if loss is not None:
         losses.report(loss)
     return place
-
-
-async def _pending(transport: Transport, one: Range, queue: Resolved) -> Range | None:
-    if transport.admin is None:
-        reason = "option view = pending: only the REST interface reports what a subscription has acknowledged"
-        raise ConfigurationError(f"{reason}; set jms.usePulsarAdmin=true and webServiceUrl", key="view")
-    assert queue.subscription is not None
-    return pending(one, await transport.admin.cursor(one.topic, queue.subscription))

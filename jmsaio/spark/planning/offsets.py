@@ -244,12 +244,5 @@ def between(
 
 
 def has_enough(entries: int, minimum: int | None, waited: float, max_delay: float) -> bool:
-    """Return True if a batch can start now.
-
-    Args:
-        entries: number of waiting entries.
-        minimum: minimum number of waiting entries; None: any number.
-        waited: seconds since the previous batch.
-        max_delay: seconds after which any number is enough.
-    """
+    """Return True if a batch can start: ``minimum`` entries wait, or any ``max_delay`` seconds after the last batch."""
     return minimum is None or entries >= minimum or (entries > 0 and waited >= max_delay)

@@ -256,7 +256,7 @@ class RangeCheck:
         return Gap(tuple(missing), place, holes[0] if holes else None) if missing else None
 
     def _holes(self, place: Place, is_end: bool) -> list[Place]:
-        """Return the first records missing before a place, in the last entry and in that of the place."""
+        """Return the first records missing before a place, in the last entry and in the place's own."""
         ledger, entry, batch = self.last
         holes = []
         if place[:2] != (ledger, entry):

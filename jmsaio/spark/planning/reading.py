@@ -9,7 +9,7 @@ earlier and continues from there; its records are read. Entries that it does not
   that one of them is a message, of which up to 64 per range are asked for, unless the topic is read compacted;
 * not for readers, otherwise. An entry that the broker itself can't read looks the same.
 
-A batch is stored and sent whole, so a part of one that a second reader does not deliver either is lost, too.
+A batch is stored and sent whole, so a part of one that a second reader does not deliver either is lost as well.
 
 Without administration, it is unknown which ledgers are stored, so nothing counts as lost.
 """

@@ -66,11 +66,13 @@ class StreamCursor:
     _existing: set[str] = attrs.field(init=False, factory=set)
     _checked: bool = attrs.field(init=False, default=False)
 
-    async def begin(self, stores: Mapping[str, Stored], position: StartPosition) -> dict[str, Place]:
-        """Create the subscription at ``position``, or return its position if it exists: the stream then starts there.
+    async def begin(
+        self, places: Offsets, stores: Mapping[str, Stored], position: StartPosition
+    ) -> dict[str, Place]:  # fmt: skip
+        """Create the subscription at ``position`` and return the start of the stream.
 
-        Messages acknowledged individually after that position are read again. Partitions where the subscription is new
-        are left out of the result.
+        The stream starts at ``places``, and in partitions where the subscription existed at its position. Messages
+        acknowledged individually after that are read again.
 
         Raises:
             ConfigurationError: it has consumers, and ``shared`` is False.
@@ -85,13 +87,10 @@ class StreamCursor:
             mark, store = (await self.admin.cursor(topic, self.subscription)).mark_delete, stores[topic]
             return store.first if mark is None else store.normal(Place(mark.ledger, mark.entry + 1))
 
-        places = await for_each(stores, one)
+        own = await for_each(stores, one)
         self._checked = True
-        return {topic: place for topic, place in places.items() if place is not None}
-
-    def leave(self, places: Offsets) -> None:
-        """Do not move the cursor to these places: nothing was read before them."""
-        self._moved.update(places)
+        self._moved = {**places, **{topic: place for topic, place in own.items() if place is not None}}
+        return dict(self._moved)
 
     async def find_existing(self, topics: Iterable[str]) -> set[str]:
         """Return the topics that have the subscription; each is checked until it was found."""
@@ -217,8 +216,7 @@ class StreamPlanner:
         places = await start_places(self.transport, self.options, stores)
         if self._cursor is not None and self.options.move_cursor:
             position = StartPosition.LATEST if self.options.starting_offsets == LATEST else StartPosition.EARLIEST
-            places |= await self._cursor.begin(stores, position)
-            self._cursor.leave(places)
+            places = await self._cursor.begin(places, stores, position)
         self._from = self._reached = places
         return to_json(places)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@attrs.define(eq=False)
 class Losses:
     """Handler and counter of losses.
 
@@ -30,10 +31,9 @@ class Losses:
     written to a file in ``folder`` (option ``dataLossFolder``).
     """
 
-    def __init__(self, fail: bool, folder: str | None = None) -> None:
-        self._fail = fail
-        self._folder = folder
-        self.count = 0
+    fail: bool
+    folder: str | None = None
+    count: int = attrs.field(default=0, init=False)
 
     @classmethod
     def by(cls, options: SourceOptions) -> Self:
@@ -42,21 +42,21 @@ class Losses:
 
     def total(self) -> int:
         """Return the number of losses: those that all processes noted in the folder; without one, those found here."""
-        return self.count if self._folder is None else len(read_losses(self._folder))
+        return self.count if self.folder is None else len(read_losses(self.folder))
 
     def report(self, loss: Loss) -> None:
         """Report a loss; raise DataLossError if ``fail`` is set."""
         self.count += 1
-        if self._fail:
+        if self.fail:
             text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
             raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
         text, about = "%s; failOnDataLoss=false: reading continues with the rest", log_fields(destination=loss.topic)
         _log.warning(text, loss, extra=about)
-        if self._folder is not None:
+        if self.folder is not None:
             try:
-                write_loss(self._folder, str(loss))
+                write_loss(self.folder, str(loss))
             except OSError as error:
-                _log.warning("the loss can't be noted in %s: %s", self._folder, error)
+                _log.warning("the loss can't be noted in %s: %s", self.folder, error)
 
     def report_all(self, losses: Iterable[Loss]) -> None:
         """Report each loss."""

@@ -586,9 +586,8 @@ async def test_a_new_subscription_keeps_what_is_not_read_and_forgets_what_is(sea
     topic = await seam.topic("a", "b", "c", "d")
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
     stored = await stores(seam, topic)
-    assert await cursor.begin(stored, StartPosition.EARLIEST) == {}
     start = stored[topic].first
-    cursor.leave({topic: start})
+    assert await cursor.begin({topic: start}, stored, StartPosition.EARLIEST) == {topic: start}
     await cursor.move({topic: start}, stored, again=True)
     before = await mark(seam, topic)
     assert before is None or before < start
@@ -603,11 +602,11 @@ async def test_a_stream_begins_behind_what_its_subscription_has_acknowledged(sea
     await admin_of(seam).create_subscription(topic, NAME, StartPosition.EARLIEST)
     stored = await stores(seam, topic)
     ledger = places[0].ledger
-    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, StartPosition.LATEST)
+    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin({}, stored, StartPosition.LATEST)
     assert begun[topic] in (Place(ledger, 0), stored[topic].first)
     later = StreamCursor(admin_of(seam), NAME, shared=False)
     await later.move({topic: Place(ledger, 3)}, stored, again=True)
-    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, StartPosition.LATEST)
+    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin({}, stored, StartPosition.LATEST)
     assert begun == {topic: Place(ledger, 3)}
 
 
@@ -619,11 +618,11 @@ async def test_a_subscription_with_consumers_is_refused_unless_it_is_shared(seam
     first = stored[topic].first
     refused = StreamCursor(admin_of(seam), NAME, shared=False)
     with pytest.raises(ConfigurationError, match=f"'{NAME}' of {topic} has 1 consumers.*sharedCursor=true"):
-        await refused.begin(stored, StartPosition.EARLIEST)
+        await refused.begin({}, stored, StartPosition.EARLIEST)
     with pytest.raises(ConfigurationError, match="has 1 consumers"):
         await refused.move({topic: Place(first.ledger, 1)}, stored, again=True)
     shared = StreamCursor(admin_of(seam), NAME, shared=True)
-    await shared.begin(stored, StartPosition.EARLIEST)
+    await shared.begin({}, stored, StartPosition.EARLIEST)
     await shared.move({topic: Place(first.ledger, 1)}, stored, again=True)
     assert await mark(seam, topic) == (first.ledger, 0)
     await receiver.aclose(HANG)
@@ -634,7 +633,7 @@ async def test_a_move_that_fails_is_a_warning_and_is_tried_again(seam: Seam, cap
     stored = await stores(seam, topic)
     ledger = stored[topic].first.ledger
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    await cursor.begin(stored, StartPosition.EARLIEST)
+    await cursor.begin({}, stored, StartPosition.EARLIEST)
     wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, StartPosition.EARLIEST)
     receiver = await seam.transport.open_receiver(wanted, lambda: None)
     for again in (True, False):
@@ -652,7 +651,7 @@ async def test_the_start_of_a_ledger_is_behind_the_last_entry_of_the_one_before(
     stored = await stores(seam, topic)
     (ledger,) = [each for each in stored[topic].ledgers if each.entries]
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    await cursor.begin(stored, StartPosition.EARLIEST)
+    await cursor.begin({}, stored, StartPosition.EARLIEST)
     await cursor.move({topic: Place(ledger.id + 1, 0)}, stored, again=True)
     assert await mark(seam, topic) == (ledger.id, 1)
     nothing_before = StreamCursor(admin_of(seam), NAME, shared=False)
@@ -666,9 +665,8 @@ async def test_a_topic_that_joins_or_lost_the_subscription_gets_it(
     topic, joins = await seam.topic("a", "b"), await seam.topic("c")
     stored = await find_stores(seam.transport, [topic])
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    await cursor.begin(stored, StartPosition.LATEST)
     first = stored[topic].first
-    cursor.leave({topic: first})
+    await cursor.begin({topic: first}, stored, StartPosition.LATEST)
     both = await find_stores(seam.transport, [topic, joins])
     await cursor.move({topic: first}, both, again=False)
     assert await admin_of(seam).backlog(joins, NAME) == 1
@@ -698,7 +696,7 @@ async def test_the_subscriptions_of_many_topics_are_moved_side_by_side(
     for name in ("create_subscription", "advance"):
         monkeypatch.setattr(kind, name, together_only(getattr(kind, name), asyncio.Barrier(3)))
     async with asyncio.timeout(HANG):
-        await cursor.begin(stored, StartPosition.EARLIEST)
+        await cursor.begin({}, stored, StartPosition.EARLIEST)
         starts = {topic: store.first._replace(entry=1) for topic, store in stored.items()}
         assert await cursor.move(starts, stored, again=True) == []
     assert [await admin_of(seam).backlog(topic, NAME) for topic in topics] == [1, 1, 1]
