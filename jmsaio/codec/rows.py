@@ -103,10 +103,8 @@ _row_of: Final[Callable[[tuple[Any, ...]], RawRow]] = partial(tuple.__new__, Raw
 def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_body: bool = True) -> RawRow:
     """Convert a record to a row. No record raises: unreadable parts are missing, and ``decode_error`` has the reason.
 
-    Args:
-        namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-        check_body: decode the body of a map, stream or object to check whether it can be read. Without the check such a
-            row never has a ``decode_error`` for its body, and is created faster.
+    ``namespace`` is left out of the names of reply destinations. ``check_body`` decodes the body of a map, stream or
+    object to check whether it can be read; without it such a row never has a ``decode_error`` for its body.
     """
     error = None
     try:
@@ -210,7 +208,6 @@ def to_record(
     name of a reply destination. Numbers and the texts of typed properties are sent unchanged.
 
     Args:
-        row: any row, including a received one.
         connection_id: JMSConnectionID of the sending connection, for noLocal.
         namespace: ``tenant/namespace`` of a reply destination without one.
         deliver_at: earliest delivery by the broker in milliseconds since the epoch, None for immediate delivery.

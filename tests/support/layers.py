@@ -41,7 +41,7 @@ OWNERS = {
     "fastavro": ("jmsaio.codec.schemas",),
     "google_crc32c": ("jmsaio.protocol.framing",),
     "rich": ("jmsaio.cli", "jmsaio.demo", "jmsaio.guide"),
-    "matplotlib": ("jmsaio.cli.spark.letter_report",),
+    "matplotlib": ("jmsaio.cli.spark.dlq",),
     "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),
     "pyarrow": ("jmsaio.spark",),
     "pyspark": ("jmsaio.spark",),

@@ -71,9 +71,7 @@ class ArchiveOrder:
 
     Attributes:
         connection: connection options of the data source, including ``url``.
-        destination: ``queue://name`` or ``topic://name``; also several: ``multi:``, ``regex:``.
         folder: absolute path or URL of the archive's folder, which the driver and all workers reach.
-        selector: selector that messages must match; None: all match.
         since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest message.
         until: publish time from which messages are left out, likewise; None: up to the newest message.
         fail_on_data_loss: fail if messages that should follow the archived ones no longer exist; if False, continue.
@@ -118,12 +116,10 @@ class ArchiveOrder:
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """Size and interval of an archive's micro-batches.
+    """Maximum entries of an archive's micro-batches, None for no limit, and their interval.
 
-    Attributes:
-        entries: maximum entries; a batch of messages counts as one. None: no limit.
-        interval: also archive new messages until stopped: a micro-batch starts when ``entries`` are waiting, or with
-            fewer after so many seconds. None: stop at the end of the stored messages.
+    With an ``interval``, new messages are archived until stopped: a micro-batch starts when ``entries`` are waiting, or
+    with fewer after so many seconds. Without, the archive stops at the end of the stored messages.
     """
 
     entries: int | None = 100_000
@@ -145,8 +141,6 @@ def archive(
     """Archive the messages of a destination that are not archived yet, by destination and day (UTC, publish time).
 
     Args:
-        session: a session with ``format("jms")`` registered.
-        order: archive order. A folder without an archive gets one.
         stop: called twice a second; once it returns True, archiving ends after the current micro-batch.
         report: called with the record of a micro-batch: ``run``, its number in this call, ``rows``, ``total`` (rows of
             this call), ``seconds``, ``rows_per_second`` and ``entries_behind``, None for one that is repeated
@@ -164,7 +158,7 @@ def archive(
         DataLossError: messages to archive no longer exist; nothing was added.
         TransportError: the broker failed; nothing was added.
 
-    A KeyboardInterrupt drops the current micro-batch; earlier ones are kept.
+    A KeyboardInterrupt drops the current micro-batch; earlier ones are retained.
     """
     if pace.interval is not None and order.until is not None:
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")

@@ -41,8 +41,7 @@ class ReportOrder:
         connection: connection options of the data source, including ``url``.
         destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
         of: as in ``TransferRequest``.
-        properties: names of properties that groups are also split by.
-        selector: selector that dead letters must match; None: all match.
+        properties: names of properties that groups are split by.
         pending: leave out messages that the queue's subscription has acknowledged: the one at the end of the name,
             else the one created by a redrive, else ``jms-queue``.
         bodies: include the first 200 characters of text bodies in samples.
@@ -62,18 +61,9 @@ class ReportOrder:
 def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, Any]:
     """Count dead letters by origin, subscription, JMSType and chosen properties.
 
-    Args:
-        session: a session with ``format("jms")`` registered.
-
-    Returns:
-        The summary: totals, and the groups, largest first. The time of a dead letter is when it became one, by the
-        clock of the client that moved it. ``bytes`` counts the bodies, ``redriven`` the dead letters that were sent to
-        their origin before and failed again. Samples are the oldest dead letters.
-
-    Raises:
-        ConfigurationError: an option is invalid.
-        NotFoundError: a topic does not exist.
-        TransportError: the broker failed.
+    The summary has totals, and the groups, largest first. The time of a dead letter is when it became one, by the clock
+    of the client that moved it. ``bytes`` counts the bodies, ``redriven`` the dead letters that were sent to their
+    origin before and failed again. Samples are the oldest dead letters.
     """
     began = time.monotonic()
     with own_errors():

@@ -50,10 +50,8 @@ class ReplayOrder:
 
     Attributes:
         connection: connection options of the data source, including ``url``.
-        folder: absolute path or URL of the archive's folder.
         mapping: target by archived destination, both as ``queue://name``, ``topic://name`` or a bare name; messages of
             other destinations are sent to their origin.
-        selector: selector that messages must match; None: all match.
         rate: maximum messages per second of all tasks together; None: no limit.
         allow_same: allow sending messages to their origin.
         dedup: let the broker drop messages that an earlier replay of the same archive with the same selector has sent;
@@ -108,17 +106,10 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     """Send the messages of an archive as new ones, at least once; with ``dedup``, once even if it is repeated.
 
     Each message has its old JMSMessageID in the property ``jmsaio_original_id``, and its original time to live,
-    starting now; a delivery time is not kept. Messages of one partition are sent in order, and to the same partition if
+    starting now; a delivery time is dropped. Messages of one partition are sent in order, and to the same partition if
     the target has as many. With ``dedup``, that number must not change between two replays, and the broker must
-    remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``).
-
-    Args:
-        session: a session with ``format("jms")`` registered.
-        order: archive, targets and filters.
-        dry_run: only report what would be sent.
-
-    Returns:
-        The summary. With ``deduplicated``, ``rows`` includes messages that the broker drops as duplicates.
+    remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``). In the summary, ``rows`` then
+    includes messages that the broker drops as duplicates.
 
     Raises:
         ConfigurationError: the folder does not exist, or has files of something else; or a message would be sent to its

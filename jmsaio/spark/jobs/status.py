@@ -40,18 +40,13 @@ class Checkpoint:
 def status(connection: Mapping[str, str], folder: str, losses: str | None = None) -> dict[str, Any]:
     """Return how far a stream or an archive has read, and what the broker stores after that.
 
-    Args:
-        connection: connection options of the data source, including ``url``.
-        folder: checkpoint folder of a stream, or folder of an archive: an absolute path, or a URL.
-        losses: the stream's ``dataLossFolder``.
-
-    Returns:
-        The summary: ``last``, the last micro-batch; ``partitions`` with place and backlog; the whole backlog;
-        ``lost``, known losses, and ``missing``, messages to read next that no longer exist, one sentence each.
+    ``folder`` is the checkpoint folder of a stream, or the folder of an archive: an absolute path, or a URL; ``losses``
+    is the stream's ``dataLossFolder``. The summary has ``last``, the last micro-batch; ``partitions`` with place and
+    backlog; the whole backlog; ``lost``, known losses, and ``missing``, messages to read next that no longer exist, one
+    sentence each.
 
     Raises:
         ConfigurationError: the folder is neither, can't be read, or another version wrote it.
-        TransportError: the broker does not answer.
     """
     try:
         archived = read_checkpoint(f"{folder}/{CHECKPOINT}")
