@@ -17,10 +17,8 @@ With pytest: ``pytest_plugins = ["jmsaio.testing.plugin"]`` in the topmost conft
 from __future__ import annotations
 
 from jmsaio.protocol.commands import Command
-from jmsaio.testing.embedded import EmbeddedBroker, embedded_broker
-from jmsaio.testing.faults import FaultScript
-from jmsaio.testing.frames import Part
-from jmsaio.testing.link import Direction, FrameFault, Traffic
+from jmsaio.testing.embedded import EmbeddedBroker, FaultScript, embedded_broker
+from jmsaio.testing.link import Direction, FrameFault, Part, Traffic
 from jmsaio.testing.proxy import FaultProxy
 from jmsaio.transport.clock import ManualClock
 

@@ -1,4 +1,9 @@
-"""A connection through the fault proxy: two sockets, whose bytes are forwarded in both directions."""
+"""A connection through the fault proxy: its bytes are forwarded in both directions, frame by frame.
+
+A frame of Pulsar's binary protocol is ``[size][command size][command]``; messages add
+``[0x0e01][CRC-32C][metadata size][metadata][payload]``, with an optional entry of the broker before the checksum,
+``[0x0e02][size][bytes]``.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,93 @@ import contextlib
 import enum
 import socket
 import struct
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 
 import anyio
 import attrs
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from jmsaio.protocol.commands import Command
-from jmsaio.testing.frames import LARGEST_FRAME, Part, command_type, damaged, frame_end, kept_on_service_url
+from jmsaio.protocol.commands import Command, body_at, wrap
+from jmsaio.protocol.framing import BROKER_ENTRY, CHECKSUM
+
+#: Maximum size of Pulsar's frames; a larger size means another protocol, such as TLS.
+LARGEST_FRAME = 256 * 1024 * 1024
+_SIZE = 4
+_THROUGH_SERVICE_URL = b"\x40\x01"
+
+
+class Part(enum.Enum):
+    """A part of a frame in which to damage a byte; only SIZE and COMMAND are in every frame.
+
+    Attributes:
+        SIZE: the size of the whole frame; damage makes its reader lose the framing.
+        COMMAND: the command's own fields.
+        CHECKSUM: the CRC-32C of a message.
+        METADATA: the metadata of a message.
+        PAYLOAD: the payload of a message, or of a batch of them.
+    """
+
+    SIZE = "size"
+    COMMAND = "command"
+    CHECKSUM = "checksum"
+    METADATA = "metadata"
+    PAYLOAD = "payload"
+
+
+def frame_end(buffer: bytes | bytearray, start: int) -> int | None:
+    """Return the end of the frame that starts at ``start``; None until its size is complete."""
+    if len(buffer) - start < _SIZE:
+        return None
+    return start + _SIZE + int.from_bytes(buffer[start : start + _SIZE])
+
+
+def command_type(buffer: bytes | bytearray, start: int) -> int:
+    """Return the command number of the frame at ``start``; 0 if it has none. Every client writes the type first."""
+    at = start + 2 * _SIZE
+    return buffer[at + 1] if buffer[at : at + 1] == b"\x08" and at + 1 < len(buffer) else 0
+
+
+def part_of(frame: bytes, part: Part) -> range:
+    """Return the position of a part in a frame; empty if the frame lacks it."""
+    command = range(2 * _SIZE, 2 * _SIZE + int.from_bytes(frame[_SIZE : 2 * _SIZE]))
+    if part is Part.SIZE:
+        return range(_SIZE)
+    if part is Part.COMMAND:
+        return command
+    at = command.stop
+    if frame[at : at + 2] == BROKER_ENTRY:
+        at += 2 + _SIZE + int.from_bytes(frame[at + 2 : at + 2 + _SIZE])
+    if frame[at : at + 2] != CHECKSUM:
+        return range(0)
+    checksum = range(at + 2, at + 2 + _SIZE)
+    if part is Part.CHECKSUM:
+        return checksum
+    start = checksum.stop + _SIZE
+    metadata = range(start, start + int.from_bytes(frame[checksum.stop : start]))
+    return metadata if part is Part.METADATA else range(metadata.stop, len(frame))
+
+
+def damaged(frame: bytes, part: Part) -> bytes | None:
+    """Return the frame with one bit inverted in the middle byte of a part; None if it lacks that part."""
+    where = part_of(frame, part)
+    if not where:
+        return None
+    at = where[len(where) // 2]
+    return frame[:at] + bytes([frame[at] ^ 0x10]) + frame[at + 1 :]
+
+
+def kept_on_service_url(frame: bytes) -> bytes:
+    """Change a LOOKUP_RESPONSE so that the client reaches the topic's broker through the URL that it connected to.
+
+    This sets the field ``proxy_through_service_url``, as Pulsar's own proxy does. The field is appended, because the
+    last of repeated fields counts. An answer without a lookup is returned unchanged.
+    """
+    start, end = body_at(Command.LOOKUP_RESPONSE, frame, 2 * _SIZE, len(frame))
+    if start == end:
+        return frame
+    command = wrap(Command.LOOKUP_RESPONSE, frame[start:end] + _THROUGH_SERVICE_URL)
+    return (len(command) + _SIZE).to_bytes(_SIZE) + len(command).to_bytes(_SIZE) + command
 
 
 class Direction(enum.Enum):
@@ -66,7 +151,7 @@ class Rules:
         latency: seconds of delay.
         slice_size: maximum bytes per write; None for no limit.
         slice_pause: seconds between two slices.
-        stalled: whether nothing passes.
+        passing: cleared while nothing passes.
         rewrite: whether look-up answers are changed to keep the client on the proxy.
         faults: faults of single frames.
         traffic: traffic passed so far.
@@ -75,10 +160,13 @@ class Rules:
     latency: float = 0.0
     slice_size: int | None = None
     slice_pause: float = 0.0
-    stalled: bool = False
+    passing: asyncio.Event = attrs.field(factory=asyncio.Event)
     rewrite: bool = False
     faults: list[FrameFault] = attrs.field(factory=list)
     traffic: Traffic = attrs.field(factory=Traffic)
+
+    def __attrs_post_init__(self) -> None:
+        self.passing.set()
 
     def hit(self, command: int, frame: Callable[[], bytes]) -> tuple[str, bytes] | None:
         """Return the fault of this frame and the bytes that pass; None if it passes unchanged."""
@@ -101,205 +189,122 @@ class Rules:
 
 #: Maximum seconds to connect to the broker.
 _CONNECT_TIMEOUT = 10.0
-#: Approximate maximum of bytes queued in one direction of a connection before its sender is held back.
-_WAITING = 16 * 1024 * 1024
+#: Bytes per read, and chunks queued in one direction of a connection before its sender is held back: 16 MB.
+_CHUNK, _WAITING = 65536, 256
 _LINGER = struct.pack("ii", 1, 0)
+#: Chunks that were read, each with the time at which to write it.
+Chunk = tuple[float, bytes]
 
 
-class ConnectionPair:
+@attrs.define(eq=False)
+class Link:
     """A client's connection, and the corresponding one to the broker.
 
     Args:
         rules: rules for the bytes, by direction.
-        address: host and port of the broker.
-        links: the proxy's links, which include this one while it is open.
 
     Attributes:
-        client: the client's socket, and the direction to the broker.
-        broker: the broker's socket, and the direction to the client.
-        pipes: both of them by direction.
-        task: connects to the broker.
+        task: the task that forwards.
     """
 
-    def __init__(
-        self, rules: Mapping[Direction, Rules], address: tuple[str, int], links: MutableMapping[ConnectionPair, None]
-    ) -> None:
-        self.pipes = {direction: Forwarder(self, rules[direction]) for direction in Direction}
-        self.client, self.broker = self.pipes[Direction.TO_BROKER], self.pipes[Direction.TO_CLIENT]
-        self.task: asyncio.Task[None] | None = None
-        self._address = address
-        self._links = links
+    task: asyncio.Task[None]
+    _rules: Mapping[Direction, Rules]
+    _writers: list[asyncio.StreamWriter]
+    _forwarders: dict[Direction, Forwarder] = attrs.field(init=False)
 
-    def opened(self, side: Forwarder) -> None:
-        """Handle the connection of one side; once the client is connected, connect to the broker."""
-        for pipe in self.pipes.values():
-            pipe.pump()
-        if side is self.client:
-            self._links[self] = None
-            self.task = asyncio.get_running_loop().create_task(self._connect())
+    def __attrs_post_init__(self) -> None:
+        self._forwarders = {direction: Forwarder(rules) for direction, rules in self._rules.items()}
 
-    async def _connect(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def run(self, client: asyncio.StreamReader, address: tuple[str, int]) -> None:
+        """Connect to the broker, and forward until both directions have ended or one side breaks."""
         try:
             with anyio.fail_after(_CONNECT_TIMEOUT):
-                await loop.create_connection(lambda: self.broker, *self._address)
-        except (OSError, TimeoutError):  # through the proxy, an unreachable broker appears as a broken connection
+                broker, writer = await asyncio.open_connection(*address)
+            self._writers.append(writer)
+            async with anyio.create_task_group() as group:
+                self._forward(group, Direction.TO_BROKER, client, writer)
+                self._forward(group, Direction.TO_CLIENT, broker, self._writers[0])
+        except* (
+            OSError,
+            anyio.BrokenResourceError,
+        ):  # through the proxy, an unreachable broker appears as a broken connection
             self.reset()
+        for writer in self._writers:
+            writer.close()
+
+    def _forward(
+        self, group: TaskGroup, direction: Direction, source: asyncio.StreamReader, target: asyncio.StreamWriter
+    ) -> None:
+        sending, receiving = anyio.create_memory_object_stream[Chunk](_WAITING)
+        group.start_soon(self._forwarders[direction].read, source, sending)
+        group.start_soon(self._forwarders[direction].write, receiving, target)
+
+    def half_close(self, direction: Direction) -> None:
+        """End one direction; the receiver is sent the end of the stream after the queued bytes."""
+        self._forwarders[direction].reading.cancel()
 
     def reset(self) -> None:
         """Break both sides with RST."""
-        if self.task is not None:
-            self.task.cancel()
-        for side in self.pipes.values():
-            if side.transport is not None and not side.transport.is_closing():
-                with contextlib.suppress(OSError):  # the other end closed it first
-                    side.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
-                side.transport.abort()
-        self.closed()
-
-    def closed(self) -> None:
-        """Close the pipes and remove the link from the proxy's links."""
-        for pipe in self.pipes.values():
-            pipe.close()
-        self._links.pop(self, None)
-
-    def finished(self) -> None:
-        """Handle the end of one direction; close the connection once both have ended."""
-        if all(pipe.ended for pipe in self.pipes.values()):
-            for side in self.pipes.values():
-                if side.transport is not None:
-                    side.transport.close()
-            self.closed()
-
-    def lost(self) -> None:
-        """Handle the loss of one side: reset the other one, unless both have ended in order."""
-        if self in self._links:
-            self.reset()
+        for writer in self._writers:
+            with contextlib.suppress(OSError):  # the other end closed it first
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+            writer.transport.abort()
+        self.task.cancel()
 
 
-class Forwarder(asyncio.Protocol):
-    """Forwards the bytes of one socket to the other according to the rules. Runs in the proxy's loop.
-
-    Args:
-        pair: both sockets.
-        rules: shared by all connections.
+@attrs.define(eq=False)
+class Forwarder:
+    """Forwards the bytes of one direction according to the rules.
 
     Attributes:
-        transport: the socket, once it is connected.
-        ended: whether the receiver was sent the end of the stream.
+        rules: shared by all connections.
+        reading: cancelled to end the direction.
     """
 
-    def __init__(self, pair: ConnectionPair, rules: Rules) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.ended = False
-        self._pair = pair
-        self._rules = rules
-        self._loop = asyncio.get_running_loop()
-        self._frames = bytearray()  # the beginning of an incomplete frame
-        self._pulsar = True  # False once the bytes are not Pulsar's protocol
-        self._waiting: collections.deque[tuple[float, bytes]] = collections.deque()
-        self._size = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._full = False
-        self._cut = False
-        self._ending = False
+    rules: Rules
+    reading: anyio.CancelScope = attrs.field(init=False, factory=anyio.CancelScope)
+    _frames: bytearray = attrs.field(init=False, factory=bytearray)  # the beginning of an incomplete frame
+    _pulsar: bool = attrs.field(init=False, default=True)  # False once the bytes are not Pulsar's protocol
+    _cut: bool = attrs.field(init=False, default=False)
 
-    @property
-    def _other(self) -> Forwarder:
-        return self._pair.broker if self is self._pair.client else self._pair.client
+    async def read(self, source: asyncio.StreamReader, queue: MemoryObjectSendStream[Chunk]) -> None:
+        """Queue what passes of the source's bytes; a stalled or slow receiver holds the sender back."""
+        loop = asyncio.get_running_loop()
+        with queue:
+            with self.reading:
+                while not self._cut and (data := await source.read(_CHUNK)):
+                    if passing := self._sift(data) if self._pulsar else data:
+                        await queue.send((loop.time() + self.rules.latency, passing))
+                    await self.rules.passing.wait()
+            if self._frames and not self._cut:
+                await queue.send((loop.time() + self.rules.latency, bytes(self._frames)))
+        while self.reading.cancelled_caught and await source.read(_CHUNK):
+            pass  # after a half close, bytes are dropped until the connection ends
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self._pair.opened(self)
+    async def write(self, queue: MemoryObjectReceiveStream[Chunk], target: asyncio.StreamWriter) -> None:
+        """Write the queued bytes when they are due, then the end of the stream."""
+        loop = asyncio.get_running_loop()
+        with queue:
+            async for due, data in queue:
+                await asyncio.sleep(due - loop.time())
+                await self._pass(data, target)
+        if self._cut:
+            raise ConnectionResetError
+        with contextlib.suppress(OSError):  # the receiver has disconnected meanwhile
+            target.write_eof()
 
-    def data_received(self, data: bytes) -> None:
-        if self._ending:
-            return
-        if self._pulsar:
-            data = self._sift(data)
-        if data:
-            self._waiting.append((self._loop.time() + self._rules.latency, data))
-            self._size += len(data)
-        self.pump()
-
-    def eof_received(self) -> bool:
-        self.end()
-        return True
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._pair.lost()
-
-    def end(self) -> None:
-        """End this direction; the receiver is sent the end of the stream after the queued bytes."""
-        if not self._ending:
-            self._ending = True
-            if self._frames:
-                self._waiting.append((self._loop.time() + self._rules.latency, bytes(self._frames)))
-                self._frames.clear()
-            self.pump()
-
-    def pause_writing(self) -> None:
-        self._other._hold(True)
-
-    def resume_writing(self) -> None:
-        self._other._hold(False)
-
-    def _hold(self, full: bool) -> None:
-        """Pause or resume writing to the receiving socket."""
-        self._full = full
-        self.pump()
-
-    def close(self) -> None:
-        """Discard the queued bytes."""
-        self._ending = self.ended = True
-        self._waiting.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def pump(self) -> None:
-        """Write the bytes that can pass now. Called when the rules have changed."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        target = self._other.transport
-        while self._waiting and target is not None and not (self._rules.stalled or self._full):
-            due, data = self._waiting[0]
-            delay = due - self._loop.time()
-            if delay > 0:
-                self._timer = self._loop.call_later(delay, self.pump)
-                break
-            self._write(target, data)
-        if self._ending and not self.ended and not self._waiting and target is not None:
-            self.ended = True
-            if self._cut:
-                self._pair.reset()
-            else:
-                with contextlib.suppress(OSError):  # the receiver has disconnected meanwhile
-                    target.write_eof()
-                self._pair.finished()
-        self._govern()
-
-    def _write(self, target: asyncio.Transport, data: bytes) -> None:
-        """Write the first queued bytes, or a slice of them."""
-        self._waiting.popleft()
-        size = self._rules.slice_size
-        if size is not None and len(data) > size:
-            self._waiting.appendleft((self._loop.time() + self._rules.slice_pause, data[size:]))
-            data = data[:size]
-        self._size -= len(data)
-        self._rules.traffic.bytes += len(data)
-        if not target.is_closing():
-            target.write(data)
-
-    def _govern(self) -> None:
-        """Read from the source while there is room, so that back pressure reaches the sender."""
-        if self.transport is None or self.transport.is_closing():
-            return
-        if self._rules.stalled or self._full or self._other.transport is None or self._size > _WAITING:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
+    async def _pass(self, data: bytes, target: asyncio.StreamWriter) -> None:
+        """Write bytes in slices, when nothing is stalled."""
+        begin = 0
+        while begin < len(data):
+            await self.rules.passing.wait()
+            part = data[begin : begin + (self.rules.slice_size or len(data))]
+            target.write(part)
+            self.rules.traffic.bytes += len(part)
+            await target.drain()
+            begin += len(part)
+            if begin < len(data):
+                await asyncio.sleep(self.rules.slice_pause)
 
     def _sift(self, data: bytes) -> bytes:
         """Return the bytes that pass of the complete frames; keep the incomplete rest."""
@@ -327,11 +332,11 @@ class Forwarder(asyncio.Protocol):
 
     def _judge(self, buffer: bytearray, start: int, end: int) -> bytes | None:
         """Return the bytes that replace a frame; None if it passes unchanged."""
-        rules, command = self._rules, command_type(buffer, start)
+        rules, command = self.rules, command_type(buffer, start)
         hit = rules.hit(command, lambda: bytes(buffer[start:end])) if rules.faults else None
         if hit is not None:
             action, passes = hit
-            self._cut = self._ending = action == "cut"
+            self._cut = action == "cut"
             if action == "flip":
                 rules.traffic.frames[command] += 1
             return passes

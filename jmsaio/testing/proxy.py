@@ -16,13 +16,12 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from jmsaio.model import durations
 from jmsaio.protocol.commands import Command
-from jmsaio.testing.frames import Part
-from jmsaio.testing.link import ConnectionPair, Direction, FrameFault, Rules, Traffic
+from jmsaio.testing.link import Direction, FrameFault, Link, Part, Rules, Traffic
 
 T = TypeVar("T")
 
 #: Turns of the loop after which an accepted connection is known; before, breaking all would leave it out.
-_ACCEPTING = 3
+_ACCEPTING = 5
 
 
 class FaultProxy:
@@ -56,7 +55,7 @@ class FaultProxy:
         self._port = listen_port
         self._rules = {direction: Rules() for direction in Direction}
         self._rules[Direction.TO_CLIENT].rewrite = rewrite_lookups
-        self._links: dict[ConnectionPair, None] = {}
+        self._links: set[Link] = set()
         self._server: asyncio.Server | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._portal: BlockingPortal | None = None
@@ -160,7 +159,7 @@ class FaultProxy:
         limit = None if seconds is None else durations.seconds(seconds, "seconds")
 
         def change() -> None:
-            self._set(direction, lambda rules: setattr(rules, "stalled", True))
+            self._set(direction, lambda rules: rules.passing.clear())
             if limit is not None:
                 timer = asyncio.get_running_loop().call_later(limit, self._resume, direction)
                 self._timers.append(timer)
@@ -183,10 +182,9 @@ class FaultProxy:
         """
 
         def change() -> int:
-            links = list(self._links)
-            for link in links:
-                link.pipes[direction].end()
-            return len(links)
+            for link in self._links:
+                link.half_close(direction)
+            return len(self._links)
 
         return self._call(change)
 
@@ -254,7 +252,8 @@ class FaultProxy:
         """End all faults: latency, slices, stalls, and frame faults. A proxy that was taken down stays down."""
 
         def change(rules: Rules) -> None:
-            rules.latency, rules.slice_size, rules.slice_pause, rules.stalled = 0.0, None, 0.0, False
+            rules.latency, rules.slice_size, rules.slice_pause = 0.0, None, 0.0
+            rules.passing.set()
             rules.faults.clear()
 
         self._change(None, change)
@@ -279,39 +278,45 @@ class FaultProxy:
         for each in Direction:
             if direction in (None, each):
                 change(self._rules[each])
-                for link in list(self._links):
-                    link.pipes[each].pump()
 
     def _resume(self, direction: Direction | None) -> None:
-        self._set(direction, lambda rules: setattr(rules, "stalled", False))
+        self._set(direction, lambda rules: rules.passing.set())
 
     def _reset_all(self) -> int:
         links = list(self._links)
+        self._links.clear()
         for link in links:
             link.reset()
         return len(links)
 
     async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: ConnectionPair(self._rules, self._address, self._links).client, "127.0.0.1", self._port
-        )
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
-    async def _break_all(self) -> list[ConnectionPair]:
-        """Stop listening, and break all connections; return these."""
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        link = Link(task, self._rules, [writer])
+        self._links.add(link)
+        try:
+            await link.run(reader, self._address)
+        finally:
+            self._links.discard(link)
+
+    async def _break_all(self) -> list[asyncio.Task[None]]:
+        """Stop listening, and break all connections; return the tasks that forwarded."""
         if self._server is not None:
             self._server.close()
         for _ in range(_ACCEPTING):
             await asyncio.sleep(0)
-        links = list(self._links)
+        tasks = [link.task for link in self._links]
         self._reset_all()
-        return links
+        return tasks
 
     async def _end(self) -> None:
         for timer in self._timers:
             timer.cancel()
-        links = await self._break_all()
+        tasks = await self._break_all()
         self._server = None
-        await asyncio.gather(*(link.task for link in links if link.task is not None), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # the sockets are closed in the next step of the loop

@@ -7,8 +7,16 @@ import pytest
 
 from jmsaio.protocol.commands import Command
 from jmsaio.testing import Direction, FaultProxy
-from jmsaio.testing.frames import Part
-from jmsaio.testing.link import FrameFault, Rules
+from jmsaio.testing.link import (
+    FrameFault,
+    Part,
+    Rules,
+    command_type,
+    damaged,
+    frame_end,
+    kept_on_service_url,
+    part_of,
+)
 from tests.testing.echo import HANG, PING, PONG, echoing, until
 
 
@@ -49,6 +57,20 @@ async def test_after_a_half_close_the_other_direction_goes_on() -> None:
         assert await reader.read(1) == b""
         writer.write(PONG)
         await until(lambda: echo.got == PING + PONG)
+
+
+async def test_what_is_sent_into_a_half_closed_direction_is_dropped() -> None:
+    """The sender is not held back, and when it is gone, so is the connection to the receiver."""
+    async with echoing() as echo:
+        reader, writer = await echo.connect()
+        await until(lambda: echo.proxy.connections == 1)
+        assert echo.proxy.half_close(Direction.TO_BROKER) == 1
+        writer.write(b"\xff" * 16 * 1024 * 1024)
+        await writer.drain()
+        assert await reader.read(1) == b""
+        writer.transport.abort()
+        await until(lambda: echo.proxy.connections == 0)
+        assert echo.got == b""
 
 
 async def test_a_server_that_is_away() -> None:
@@ -93,3 +115,72 @@ def test_a_part_that_is_not_there_is_not_flipped() -> None:
     fault = FrameFault("flip", part=Part.PAYLOAD)
     assert hit(Rules(faults=[fault])) is None
     assert (fault.hits, fault.left) == (0, 1)
+
+
+CHECKSUM = b"\x0e\x01" + b"CRC!"
+
+
+def framed(command: bytes, rest: bytes = b"") -> bytes:
+    body = len(command).to_bytes(4) + command + rest
+    return len(body).to_bytes(4) + body
+
+
+def message(entry: bytes = b"") -> bytes:
+    return framed(b"\x08\x09\x4a\x00", entry + CHECKSUM + (3).to_bytes(4) + b"MET" + b"PAYLOAD")
+
+
+def test_where_a_frame_ends_and_what_it_is() -> None:
+    """A frame is known by its size and the type of its command, wherever it starts."""
+    ping = framed(b"\x08\x12")
+    assert frame_end(b"xx" + ping + b"y", 2) == 2 + len(ping)
+    assert frame_end(ping[:3], 0) is None
+    assert command_type(b"xx" + ping, 2) == Command.PING
+    assert command_type(framed(b""), 0) == 0
+
+
+@pytest.mark.parametrize("entry", [b"", b"\x0e\x02" + (5).to_bytes(4) + b"ENTRY"])
+def test_parts_of_a_message(entry: bytes) -> None:
+    """Checksum, metadata and payload are found, also behind the broker's own entry."""
+    whole = message(entry)
+
+    def text(part: Part) -> bytes:
+        return bytes(whole[at] for at in part_of(whole, part))
+
+    assert text(Part.CHECKSUM) == b"CRC!"
+    assert text(Part.METADATA) == b"MET"
+    assert text(Part.PAYLOAD) == b"PAYLOAD"
+    assert text(Part.COMMAND) == b"\x08\x09\x4a\x00"
+    assert text(Part.SIZE) == whole[:4]
+
+
+@pytest.mark.parametrize("part", Part)
+def test_damage_is_one_byte_of_the_part(part: Part) -> None:
+    """Exactly one byte changes, and it lies in the part that was asked for."""
+    whole = message()
+    broken = damaged(whole, part)
+    assert broken is not None
+    different = [at for at, (before, after) in enumerate(zip(whole, broken, strict=True)) if before != after]
+    assert len(different) == 1
+    assert different[0] in part_of(whole, part)
+
+
+def test_a_frame_without_that_part_is_left_alone() -> None:
+    """A command has no payload to damage, and neither has a message without checksum a checksum."""
+    assert damaged(framed(b"\x08\x12"), Part.PAYLOAD) is None
+    assert damaged(framed(b"\x08\x06\x32\x00", (3).to_bytes(4) + b"MET"), Part.CHECKSUM) is None
+
+
+@pytest.mark.parametrize("url", [b"pulsar://elsewhere:6650", b"u" * 200])
+def test_an_answer_to_a_look_up_keeps_the_client_here(url: bytes) -> None:
+    """The answer gets proxy_through_service_url; all else stays, however long it is."""
+    answer = b"\x0a" + (bytes([len(url)]) if len(url) < 128 else b"\xc8\x01") + url
+    length = bytes([len(answer)]) if len(answer) < 128 else bytes([len(answer) & 0x7F | 0x80, len(answer) >> 7])
+    changed = kept_on_service_url(framed(b"\x08\x18\xc2\x01" + length + answer))
+    longer = len(answer) + 2
+    length = bytes([longer]) if longer < 128 else bytes([longer & 0x7F | 0x80, longer >> 7])
+    assert changed == framed(b"\x08\x18\xc2\x01" + length + answer + b"\x40\x01")
+
+
+def test_an_answer_without_a_look_up_stays() -> None:
+    """What is not the expected command is passed as it is."""
+    assert kept_on_service_url(framed(b"\x08\x12")) == framed(b"\x08\x12")
