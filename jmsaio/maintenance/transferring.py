@@ -18,8 +18,7 @@ from jmsaio.codec import headers
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven, require_admin
-from jmsaio.maintenance.outlets import Outlets
-from jmsaio.maintenance.transfer import Transfer, TransferRange, TransferRequest, has_unseen
+from jmsaio.maintenance.transfer import Outlets, Transfer, TransferRange, TransferRequest, has_unseen
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
