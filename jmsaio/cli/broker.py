@@ -106,10 +106,7 @@ def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
     output = make_output(as_json)
     with _reporting(output, "stopping the broker"):
         stopped = launcher.stop(timeout, directory=directory)
-    if output.as_json:
-        output.record({"stopped": stopped})
-    else:
-        output.line("the broker is stopped" if stopped else "no broker was running")
+    output.result({"stopped": stopped}, "the broker is stopped" if stopped else "no broker was running")
     return OK if stopped else NOTHING
 
 
@@ -123,10 +120,7 @@ def status(directory: Path | None, as_json: bool | None) -> int:
     output = make_output(as_json)
     found = launcher.status(directory=directory)
     if found is None:
-        if output.as_json:
-            output.record({"running": False})
-        else:
-            output.line("no broker is running; 'jmsaio broker start' starts one")
+        output.result({"running": False}, "no broker is running; 'jmsaio broker start' starts one")
         return NOTHING
     _show(output, found)
     return OK
@@ -160,10 +154,7 @@ def pack(folder: Path, as_json: bool | None) -> int:
     output = make_output(as_json)
     with _reporting(output, "packing the filter") as report:
         path = launcher.pack_filter(folder, report)
-    if output.as_json:
-        output.record({"file": str(path)})
-    else:
-        output.line(f"written: {path}")
+    output.result({"file": str(path)}, f"written: {path}")
     return OK
 
 

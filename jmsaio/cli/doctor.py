@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options, read_connection
+from jmsaio.cli.common.connecting import address_options, read_connection
 from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import ERROR, OK, Output, json_option, make_output, printable
 from jmsaio.config import Configuration, load
@@ -20,8 +20,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown":
 
 
 @click.command()
-@click.argument("address", metavar="[URL]", required=False)
-@broker_options
+@address_options
 @click.option(
     "--need",
     type=click.Choice(["produce", "consume", "administer"]),
@@ -36,8 +35,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown":
 )  # fmt: skip
 @json_option
 def doctor(
-    address: str | None, url: str | None, settings: tuple[str, ...], need: tuple[str, ...], topic: str | None,
-    as_json: bool | None,
+    url: str | None, settings: tuple[str, ...], need: tuple[str, ...], topic: str | None, as_json: bool | None
 ) -> int:  # fmt: skip
     """Check what a broker lacks, with the consequences and what to change.
 
@@ -46,13 +44,11 @@ def doctor(
 
     The exit code is 1 if something needed is missing; warnings don't count.
     """
-    if address and url:
-        raise click.UsageError("give the URL once: as an argument or with --url")
-    config = load(read_connection(address or url, settings, embedded=True))
+    config = load(read_connection(url, settings, embedded=True))
     output = make_output(as_json)
     if config.in_process:
         found = "the embedded broker is part of each process that uses it: nothing is needed"
-        output.record({"check": "broker", "state": "ok", "found": found}) if output.as_json else output.line(found)
+        output.result({"check": "broker", "state": "ok", "found": found}, found)
         return OK
     full = None if topic is None else resolve(Topic(topic), config.system_namespace).topics[0]
     return run(_doctor(config, need, full, output))

@@ -93,10 +93,7 @@ def guide(name: str | None, terms: tuple[str, ...], raw: bool | None) -> int:
         output = make_output(None)
         for key, file in known.items():
             heading = title(file.read_text(encoding="utf-8"))
-            if output.as_json:
-                output.record({"name": key, "title": heading})
-            else:
-                output.line(f"  {key:16} {heading}")
+            output.result({"name": key, "title": heading}, f"  {key:16} {heading}")
         output.remark("read one with: jmsaio guide NAME")
         return OK
     file_named = known.get(name.removesuffix(".md"))

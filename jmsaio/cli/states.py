@@ -13,7 +13,7 @@ from rich.text import Text
 
 from jmsaio.cli.common.connecting import (
     Number,
-    broker_options,
+    address_options,
     complete_destination,
     connection_options,
     read_connection,
@@ -58,36 +58,34 @@ _watch = click.option(
 
 
 @click.command()
-@click.argument("address", metavar="[URL]", required=False)
-@broker_options
+@address_options
 @_watch
 @json_option
-def queues(
-    address: str | None, url: str | None, settings: tuple[str, ...], watch: float | None, as_json: bool | None
-) -> int:  # fmt: skip
+def queues(**options: Any) -> int:
     """List the queues of jms.systemNamespace with backlog, rates (messages per second) and consumers.
 
     A batch counts as one in the backlog; 'jmsaio stats' counts messages. The exit code is 3 if there are none.
     """
-    config = load(read_connection(only_url(address, url), settings))
-    return run(_list(config, True, watch, make_output(as_json)))
+    return _start(True, **options)
 
 
 @click.command()
-@click.argument("address", metavar="[URL]", required=False)
-@broker_options
+@address_options
 @_watch
 @json_option
-def topics(
-    address: str | None, url: str | None, settings: tuple[str, ...], watch: float | None, as_json: bool | None
-) -> int:  # fmt: skip
+def topics(**options: Any) -> int:
     """List the topics of jms.systemNamespace and their subscriptions with backlog, rates and consumers.
 
     Queues are left out: 'jmsaio queues' lists them. A batch counts as one in the backlog; 'jmsaio stats' counts
     messages. The exit code is 3 if there are none.
     """
-    config = load(read_connection(only_url(address, url), settings))
-    return run(_list(config, False, watch, make_output(as_json)))
+    return _start(False, **options)
+
+
+def _start(
+    queues: bool, *, url: str | None, settings: tuple[str, ...], watch: float | None, as_json: bool | None
+) -> int:  # fmt: skip
+    return run(_list(load(read_connection(url, settings)), queues, watch, make_output(as_json)))
 
 
 @click.command()
@@ -101,13 +99,6 @@ def stats(name: str, url: str | None, settings: tuple[str, ...], topic: bool, as
     """
     config = load(read_connection(url, settings))
     return run(_stats(config, Topic(name) if topic else Queue(name), make_output(as_json)))
-
-
-def only_url(address: str | None, url: str | None) -> str | None:
-    """Return the URL, which was given as an argument or with ``--url``. Raises click.UsageError if both were given."""
-    if address and url:
-        raise click.UsageError("give the URL once: as an argument or with --url")
-    return address or url
 
 
 @asynccontextmanager
@@ -173,12 +164,7 @@ async def _stats(config: Configuration, destination: Queue | Topic, output: Outp
 
 
 def detail_of(state: DestinationState, now: float) -> Iterator[Text]:
-    """Yield a line for each consumer of a state, and for each reason why nothing is received.
-
-    Args:
-        state: the state.
-        now: current time in milliseconds since the epoch.
-    """
+    """Yield a line for each consumer of a state, and for each reason why nothing is received, at ``now`` in ms."""
     for one in _consumers(state, now):
         selects = "" if one["selector"] is None else f", selector {one['selector']}"
         yield Text(printable("  consumer {name} {address}: {unacknowledged} unacknowledged".format(**one) + selects))

@@ -85,10 +85,8 @@ async def _delete(config: Configuration, target: str, name: str, force: bool, ou
                     deleted += 1
     if not deleted:
         raise NotFoundError(f"{target} has no subscription {name}")
-    if output.as_json:
-        output.record({"destination": target, "subscription": name, "deleted": True})
-    else:
-        output.line(printable(f"subscription {name} of {target} is deleted"))
+    data = {"destination": target, "subscription": name, "deleted": True}
+    output.result(data, f"subscription {name} of {target} is deleted")
     return OK
 
 
@@ -119,8 +117,6 @@ async def _set(
 
     async with jmsaio.connect(config, auto_start=False) as connection, connection.create_session() as session:
         await session.set_subscription_selector(name, destination(session, target, topic), selector)
-    if output.as_json:
-        output.record({"destination": target, "subscription": name, "selector": selector or None})
-    else:
-        output.line(f"selector of {printable(name or target)}: {printable(selector) or 'none'}")
+    data = {"destination": target, "subscription": name, "selector": selector or None}
+    output.result(data, f"selector of {name or target}: {selector or 'none'}")
     return OK

@@ -8,7 +8,7 @@ import click
 
 from jmsaio.cli.common.connecting import Number, broker_options, read_connection
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable, shown_age
+from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, shown_age
 from jmsaio.config import Configuration, load
 
 if TYPE_CHECKING:
@@ -83,13 +83,10 @@ def _state(one: Leftover, results: dict[Leftover, JMSError | None]) -> str:
 
 
 def _write(output: Output, one: Leftover, state: str, error: JMSError | None) -> None:
-    if output.as_json:
-        output.record({
-            "topic": one.topic, "subscription": one.subscription, "idle": one.idle, "state": state,
-            "reason": None if error is None else str(error),
-        })  # fmt: skip
-        return
     what = f"topic {one.topic}" if one.subscription is None else f"subscription {one.subscription} of {one.topic}"
     age = "age unknown, never deleted" if one.idle is None else f"idle for {shown_age(one.idle)}"
     verdict = {"deleted": ", deleted", "kept": f", not deleted: {error}"}.get(state, "")
-    output.line(printable(f"{what}: {age}{verdict}"))
+    output.result({
+        "topic": one.topic, "subscription": one.subscription, "idle": one.idle, "state": state,
+        "reason": None if error is None else str(error),
+    }, f"{what}: {age}{verdict}")  # fmt: skip

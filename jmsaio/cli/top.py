@@ -6,20 +6,19 @@ import sys
 
 import click
 
-from jmsaio.cli.common.connecting import Number, broker_options, read_connection
+from jmsaio.cli.common.connecting import Number, address_options, read_connection
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.states import only_url, open_admin
+from jmsaio.cli.states import open_admin
 from jmsaio.config import load
 
 
 @click.command()
-@click.argument("address", metavar="[URL]", required=False)
-@broker_options
+@address_options
 @click.option(
     "--every", type=Number(min=0.1), default=2.0, show_default=True, metavar="SECONDS",
     help="Seconds between two updates.",
 )  # fmt: skip
-def top(address: str | None, url: str | None, settings: tuple[str, ...], every: float) -> int:
+def top(url: str | None, settings: tuple[str, ...], every: float) -> int:
     """Watch queues and topics on the terminal, and look into a queue and at its messages.
 
     Enter shows who consumes a queue and what is unacknowledged, as 'jmsaio stats' does, then its messages, then one
@@ -27,7 +26,7 @@ def top(address: str | None, url: str | None, settings: tuple[str, ...], every: 
 
     Needs pip install 'jmsaio[top]'. For scripts, see 'jmsaio queues --watch'.
     """
-    source = read_connection(only_url(address, url), settings)
+    source = read_connection(url, settings)
     try:
         import textual  # noqa: F401 - checked before connecting
     except ImportError:

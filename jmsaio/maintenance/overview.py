@@ -37,15 +37,14 @@ IDLE: Final = 10.0
 
 @attrs.frozen(kw_only=True)
 class DestinationState:
-    """State of one subscription of a topic. A queue is one, too.
+    """State of one subscription of a topic, such as a queue.
 
     Attributes:
         topic: full name of the topic, without partitions.
         name: the topic's name, without the default namespace.
-        producers: number of connected producers of the topic.
         rate_in: messages sent to the topic per second; None if the broker does not report it.
-        subscription: the subscription; None for a topic that has none, so that sent messages are not kept.
-        open_transaction: the transaction that holds messages back, if there is one and ``read_states`` asked for it.
+        subscription: None for a topic that has none, so that sent messages are not kept.
+        open_transaction: the transaction that holds messages back; only from ``read_states``.
     """
 
     topic: str
@@ -94,10 +93,7 @@ async def read_states(
     """Return the state of a queue, or of each subscription of a topic, for each topic and partition.
 
     The messages in batches are counted, up to the broker's limit (10,000 entries by default); a larger backlog is given
-    in entries.
-
-    Raises:
-        NotFoundError: the topic does not exist, or has no subscription of the queue.
+    in entries. Raises NotFoundError if the topic does not exist, or has no subscription of the queue.
     """
     resolved = resolve(destination, configuration.system_namespace)
     named = _subscription_of(destination, resolved, configuration)
@@ -167,9 +163,6 @@ async def list_letters(
 
     A topic has dead letters if its name ends with -DLQ, or if one of the first messages of a backlog says where it
     failed (REAL_TOPIC). Messages are counted, as by ``read_states``.
-
-    Raises:
-        ConfigurationError: there is no administration.
     """
     admin, limiter = require_admin(transport), anyio.CapacityLimiter(_AT_ONCE)
     waiting: dict[str, list[DestinationState]] = {}
@@ -239,12 +232,9 @@ def _states(
 
 
 def explain(stats: SubscriptionStats, now: float, held: OpenTransaction | None = None) -> Sequence[str]:
-    """Return the reasons why messages of a subscription are not being received, as sentences; empty if there are none.
+    """Return the reasons why messages of a subscription are not being received, as sentences.
 
-    Args:
-        stats: the subscription.
-        now: current time in milliseconds since the epoch.
-        held: the open transaction that holds messages of its topic back, or None.
+    ``now`` is in milliseconds since the epoch; ``held`` is the open transaction that holds messages of its topic back.
     """
     if not stats.backlog:
         return []

@@ -29,8 +29,7 @@ class Leftover:
     """A temporary topic, or a subscription, without a connected client.
 
     Attributes:
-        topic: full topic name.
-        subscription: name of the subscription; None for the whole topic.
+        subscription: None for the whole topic.
         idle: seconds since its last activity; None if unknown, then it is never deleted.
     """
 
@@ -38,30 +37,20 @@ class Leftover:
     subscription: str | None
     idle: float | None
 
-    @property
-    def identity(self) -> tuple[str, str | None]:
-        """Topic and subscription, the identity of the leftover."""
-        return self.topic, self.subscription
-
 
 async def find_leftovers(admin: Admin, namespace: str, idle: float) -> list[Leftover]:
-    """Find leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or for an unknown time.
-
-    Raises:
-        NotFoundError: the namespace does not exist.
-        AdminError, JMSSecurityError: the broker does not answer, or refuses.
-    """
+    """Find leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or for an unknown time."""
     parts: dict[str, list[str]] = {}
     for topic in await admin.topics(namespace):
         if topic.startswith("persistent://"):
             parts.setdefault(split_partition(topic)[0], []).append(topic)
     limit = anyio.CapacityLimiter(_AT_ONCE)
 
-    async def look(base: str, topics: list[str]) -> list[Leftover]:
+    async def inspect(base: str, topics: list[str]) -> list[Leftover]:
         async with limit:
-            return list(await _leftovers(admin, base, topics))
+            return await _leftovers(admin, base, topics)
 
-    found = chain.from_iterable(await together(look(base, topics) for base, topics in parts.items()))
+    found = chain.from_iterable(await together(inspect(base, topics) for base, topics in parts.items()))
     old = [one for one in found if one.idle is None or one.idle >= idle]
     return sorted(old, key=lambda one: (one.topic, one.subscription or ""))
 
@@ -114,20 +103,19 @@ async def delete_leftovers(
 ) -> dict[Leftover, JMSError | None]:
     """Watch leftovers for ``watch`` seconds, then delete those that are still leftovers and have a known age.
 
-    A client that lost its connection can reconnect within a minute: the second inspection detects it.
-
-    Returns:
-        None for each deleted leftover, the reason for each other one.
+    A client that lost its connection can reconnect within a minute: the second inspection detects it. Returns the
+    reason why each was not deleted, or None.
     """
     wanted = [one for one in leftovers if one.idle is not None]
-    results: dict[Leftover, JMSError | None] = {}
     if not wanted:
-        return results
+        return {}
     await anyio.sleep(watch)
-    still = {one.identity for one in await find_leftovers(admin, namespace, idle) if one.idle is not None}
-    for one in wanted:
-        results[one] = await _delete(admin, one) if one.identity in still else JMSError("it is in use again, or gone")
-    return results
+    found = await find_leftovers(admin, namespace, idle)
+    still = {(one.topic, one.subscription) for one in found if one.idle is not None}
+    gone = JMSError("it is in use again, or gone")
+    return {
+        one: await _delete(admin, one) if (one.topic, one.subscription) in still else gone for one in wanted
+    }  # fmt: skip
 
 
 async def _delete(admin: Admin, one: Leftover) -> JMSError | None:

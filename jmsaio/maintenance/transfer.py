@@ -83,11 +83,7 @@ class TransferRequest:
     limit: int | None = None
 
     def target(self, configuration: Configuration) -> str | None:
-        """Return the full name of the topic ``to``; None if each dead letter is sent to its origin.
-
-        Raises:
-            InvalidDestinationError: ``to`` stands for several topics.
-        """
+        """Return the full name of the topic ``to``; None if each dead letter is sent to its origin."""
         if self.to is None:
             return None
         resolved = resolve(self.to, configuration.system_namespace)
@@ -122,11 +118,8 @@ async def plan_transfer(
     """Return one range for each topic without partitions, or partition, that has messages to transfer.
 
     Raises:
-        ConfigurationError: there is no administration.
         InvalidDestinationError: ``to`` stands for several topics, or refuses a schema of the messages' topics.
-        InvalidSelectorError: the selector is invalid.
         NotFoundError: a topic or the subscription does not exist.
-        TransportError: the broker does not answer.
 
     Cancelling changes nothing, except that the subscription of the queue ``to``, and schemas, can exist already.
     """

@@ -50,10 +50,8 @@ class TransferResult:
     """Result for the messages of one topic.
 
     Attributes:
-        topic: full name of the topic.
         sent: number of messages sent, or to be sent in a dry run, by the full name of the target topic; of a purge, the
             number acknowledged.
-        not_selected: number that did not match the selector.
         left: number left, by the value of the reason (``Left``).
         errors: reasons why some failed, or the call failed after it had begun; a few sentences.
         complete: all unacknowledged messages up to the end were received; False if other consumers hold some, or the
@@ -80,8 +78,6 @@ class TransferProgress:
     Attributes:
         changed: called with this object after each change.
         total: number of messages on the subscriptions when the request began; None if it is unknown.
-        seen: number of messages received.
-        sent: number of messages sent, or in a dry run to be sent; of a purge, acknowledged.
     """
 
     changed: Callable[[TransferProgress], object] = lambda _: None
@@ -99,18 +95,9 @@ async def transfer_range(
     If the acknowledgement of a sent message does not reach the broker, the next call sends it again; redriven copies
     have the same property ``jmsaio_origin_message_id``. All others stay on the subscription.
 
-    Args:
-        transport: client of the broker.
-        configuration: configuration of the transport. Its ``consumer`` and ``producer`` apply, except for the dead
-            letter policy.
-        request: selects messages, and names their target.
-        part: one of the request's ranges.
-        progress: updated while messages are received and sent.
+    The configuration's ``consumer`` and ``producer`` apply, except for the dead letter policy.
 
     Raises:
-        ValueError: a copy without a subscription of its own.
-        InvalidSelectorError: the selector is invalid.
-        InvalidDestinationError: ``to`` stands for several topics.
         ConsumerBusyError: the subscription has a consumer that does not share it.
         TransportError: the broker does not answer; nothing was sent. A later failure is reported in ``errors``;
             messages sent before it can be unacknowledged.

@@ -46,9 +46,8 @@ async def transfer_all(
     """Carry out a request for all topics and partitions, concurrently unless it has a limit.
 
     A copy that was interrupted, repeated with the same request, continues: what was recorded as copied is not copied
-    again. A purge without selector and limit also removes messages that consumers hold.
-
-    See ``plan_transfer`` and ``transfer_range``.
+    again. A purge without selector and limit also removes messages that consumers hold. Raises as ``plan_transfer`` and
+    ``transfer_range``.
     """
     job = _Job(transport, configuration, request, require_admin(transport), progress or TransferProgress())
     ranges = await plan_transfer(transport, configuration, request)
@@ -188,10 +187,7 @@ class CopyCursors:
 
     @classmethod
     async def of(cls, transport: Transport, configuration: Configuration, request: TransferRequest) -> Self:
-        """Return the subscriptions of the copy that ``request`` describes; nothing is created.
-
-        Raises as ``plan_transfer``. Cancelling changes nothing.
-        """
+        """Return the subscriptions of the copy that ``request`` describes; nothing is created."""
         admin, source = require_admin(transport), resolve(request.destination, configuration.system_namespace)
         queue = configuration.queue_subscription(source.subscription)
         target = request.target(configuration) or ""
@@ -205,7 +201,7 @@ class CopyCursors:
         )
 
     async def find(self) -> list[TransferRange] | None:
-        """Return the ranges that an interrupted copy has left, empty if it was complete; None if none had begun."""
+        """Return the ranges that an interrupted copy has left, empty if it was complete; None if no copy had begun."""
         known = await self._properties()
         plan = next((one[PLAN] for one in known.values() if PLAN in one), None)
         if plan is None:

@@ -139,7 +139,10 @@ async def test_only_leftovers_that_are_old_enough_are_deleted() -> None:
     found = await find(admin)
     results = await delete_leftovers(admin, "public/default", 3600, found, 0)  # type: ignore[arg-type]  # a fake
     assert admin.deleted == [(TEMP, None), (TOPIC, ND)]
-    assert {one.identity: error for one, error in results.items()} == {(TEMP, None): None, (TOPIC, ND): None}
+    assert {(one.topic, one.subscription): error for one, error in results.items()} == {
+        (TEMP, None): None,
+        (TOPIC, ND): None,
+    }
 
 
 async def test_leftovers_that_are_used_again_or_refused_are_kept() -> None:

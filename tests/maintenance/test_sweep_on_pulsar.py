@@ -64,7 +64,7 @@ async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin:
                 (base + "jms-temp-queue-left", None), (base + "jms-temp-topic-left", None),
                 (base + "orders", "jmsaio-nd-left"), (base + "parted", "jmsaio-nd-left"),
             ]  # fmt: skip
-            assert [one.identity for one in found] == expected
+            assert [(one.topic, one.subscription) for one in found] == expected
             assert all(one.idle is not None and one.idle < 600 for one in found)
             results = await delete_leftovers(admin, namespace, 0, found, 0.1)
             assert list(results.values()) == [None] * 4

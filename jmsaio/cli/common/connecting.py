@@ -95,6 +95,18 @@ def broker_options(command: Callable[P, T]) -> Callable[P, T]:
     )  # fmt: skip
 
 
+def address_options(command: Callable[P, T]) -> Callable[..., T]:
+    """Add the options that name and configure the broker, whose URL can also be an argument."""
+
+    @functools.wraps(command)
+    def with_url(*, address: str | None, url: str | None, **options: Any) -> T:
+        if address and url:
+            raise click.UsageError("give the URL once: as an argument or with --url")
+        return command(url=address or url, **options)  # type: ignore[call-arg, arg-type]  # its own options
+
+    return with_options(broker_options(with_url), click.argument("address", metavar="[URL]", required=False))
+
+
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the options that begin with ``incomplete``, each with its choices if it has some."""
     options = [option for section in Section for option in directory(section).options if option.status is Status.BUILT]

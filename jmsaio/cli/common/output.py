@@ -74,6 +74,13 @@ class Output:
         sys.stdout.write(text.encode(errors="backslashreplace").decode() + "\n")
         sys.stdout.flush()
 
+    def result(self, data: Mapping[str, object], text: str) -> None:
+        """Write a result: ``data`` as a JSON line, or ``text``, whose control characters are escaped."""
+        if self.as_json:
+            self.record(data)
+        else:
+            self.line(printable(text))
+
     def remark(self, text: str) -> None:
         """Write a line to standard error, unless the output is JSON."""
         if not self.as_json:
