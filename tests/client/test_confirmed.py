@@ -21,7 +21,7 @@ import jmsaio
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import JMSError, OperationTimeoutError, SendError
 from jmsaio.testing import FaultProxy
-from jmsaio.transport.pulsar.records import dead_letters
+from jmsaio.transport.pulsar import dead_letters
 from tests.client.helpers import text
 from tests.kit.virtual_time import steady
 from tests.support.broker import TestBroker

@@ -9,13 +9,13 @@ import attrs
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.pulsar.dead_letters import DeadLetters, Ended
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, Ended
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 
 

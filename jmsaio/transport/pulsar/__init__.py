@@ -1,6 +1,6 @@
 """Transports to a Pulsar broker, and the only module that knows which there are.
 
-What they share is in ``admin``, ``sending`` and ``subscriptions``. Importing this package or
+What they share lies beside them and in ``admin``. Importing this package or
 ``admin`` imports no client.
 """
 

@@ -24,7 +24,7 @@ from jmsaio.errors import JMSError, OperationTimeoutError, SendError, SendInDoub
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.testing import Command, Direction, FaultProxy
 from jmsaio.transport.base import Reader, ReaderOptions, Sender, SubscriptionType
-from jmsaio.transport.pulsar.records import dead_letters
+from jmsaio.transport.pulsar import dead_letters
 from tests.kit.records import record
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import Box, Kit, new_topic, send

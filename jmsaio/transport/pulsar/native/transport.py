@@ -45,6 +45,7 @@ from jmsaio.transport.clock import Clock
 from jmsaio.transport.names import CLIENT, process_name, unique_name
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
+from jmsaio.transport.pulsar.dead_letters import LetterKeeping
 from jmsaio.transport.pulsar.native.binding.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.binding.bridge import (
     Bridge,
@@ -69,8 +70,7 @@ from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber, last
 from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.watch import Watch
-from jmsaio.transport.pulsar.records.dead_letters import LetterKeeping
-from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
+from jmsaio.transport.pulsar.subscriptions import ReceiverOpener
 
 _log = logging.getLogger(__name__)
 

@@ -41,8 +41,8 @@ from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome, find_outcome
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
-from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
+from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterKeeping
+from jmsaio.transport.pulsar.subscriptions import ReceiverOpener
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.pool import UNREACHABLE
 from jmsaio.transport.pulsar.wire.consumers.reader import Browsing, WireReader

@@ -17,6 +17,7 @@ from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transaction, Wake
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, MessageHandle
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG, Damage
@@ -27,7 +28,6 @@ from jmsaio.transport.pulsar.native.consumers.prefetch_limit import PrefetchLimi
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.waiting import end
 
 _log = logging.getLogger(__name__)

@@ -21,6 +21,7 @@ from jmsaio.rules.share import Share
 from jmsaio.transport.base import Admin, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin.paths import subscribing
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, close_late, ignore
 from jmsaio.transport.pulsar.native.binding.handles import (
     ConsumerHandle,
@@ -35,7 +36,6 @@ from jmsaio.transport.pulsar.native.consumers.pausing import queue_size
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import return_counts
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.waiting import together
 
 #: Opens the consumer, with whose end its subscription ends.

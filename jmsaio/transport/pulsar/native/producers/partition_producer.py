@@ -33,7 +33,7 @@ from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, igno
 from jmsaio.transport.pulsar.native.binding.handles import MessageIdHandle, ProducerHandle, Result
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.binding.results import OK, translate_send
-from jmsaio.transport.pulsar.sending.window import Window
+from jmsaio.transport.pulsar.window import Window
 from jmsaio.transport.waiting import SLICE
 
 #: Maximum records in a group; a longer group would delay its first records.

@@ -24,11 +24,11 @@ from jmsaio.errors import (
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, ignore, open_together
 from jmsaio.transport.pulsar.native.binding.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.binding.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.native.producers.partition_producer import PartitionProducer
-from jmsaio.transport.pulsar.sending.window import Window
+from jmsaio.transport.pulsar.window import Window
 from jmsaio.transport.sending import SequenceIds
 from jmsaio.transport.waiting import end, in_slices
 
@@ -247,22 +247,12 @@ class PulsarSender:
     async def ready(self) -> None:
         if self._refusal is not None:
             raise self._unsent(self._refusal)
-        timeout = self._options.config.send_timeout
-        if timeout <= 0:
-            await self._window.room()
-        elif not await wait_for(self._window.room(), timeout):
-            raise OperationTimeoutError(
-                f"send to {self.topic}: {self._window.records} messages before it have no answer within {timeout:g} s,"
-                " so it was not sent; the broker might be unreachable or overloaded"
-            )
+        await self._window.room(self.topic, self._options.config.send_timeout)
 
     async def drain(self, timeout: float) -> None:
         for partition_producer in self._partition_producers:
             partition_producer.flush()
-        if not await wait_for(self._window.all_reported(), timeout):
-            raise OperationTimeoutError(
-                f"{self._window.unreported} records to {self.topic} have no answer within {timeout:g} s"
-            )
+        await self._window.all_reported(self.topic, timeout)
 
     async def aclose(self, timeout: float) -> None:
         if self._failure is not None:
@@ -272,10 +262,8 @@ class PulsarSender:
         if growth is not None:
             growth.cancel()
         try:
-            for partition_producer in self._partition_producers:
-                partition_producer.flush()
-            if self._window.unreported and not self._bridge.forked:
-                await wait_for(self._window.all_reported(), timeout)
+            with suppress(OperationTimeoutError):  # the rest is reported below
+                await self.drain(0.0 if self._bridge.forked else timeout)
         finally:
             self._on_closed(self)
             reported = in_slices(self._bridge.loop, self._report_rest("the sender was closed"))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jmsaio.model.wire import ReceivedRecord, SetAside
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.clock import DelayQueue
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
@@ -22,7 +23,6 @@ from jmsaio.transport.pulsar.native.records.nack_tracker import DelayedRecords, 
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover, PriorDeliveries
 from jmsaio.transport.pulsar.native.records.received import HELD, Repeat, Settled, Unsettled
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 
 #: Types whose records are returned to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)

@@ -34,7 +34,7 @@ from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.clock import DelayQueue
 from jmsaio.transport.names import CLIENT, process_name
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import Keeper, Registration, registering

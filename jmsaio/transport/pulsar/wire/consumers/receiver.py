@@ -18,7 +18,7 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport.base import LinkChange, StartPosition, Subscription, Transaction, Wake
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.consumers.consumer import Consumer

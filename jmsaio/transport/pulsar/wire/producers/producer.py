@@ -47,7 +47,7 @@ from jmsaio.protocol.metadata import Metadata, encode_metadata
 from jmsaio.protocol.producing import Batch, Producing, State
 from jmsaio.transport.base import LinkChange, SenderOptions, Token
 from jmsaio.transport.names import CLIENT, process_name
-from jmsaio.transport.pulsar.sending.window import Window
+from jmsaio.transport.pulsar.window import Window
 from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection

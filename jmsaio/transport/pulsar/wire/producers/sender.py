@@ -11,7 +11,7 @@ from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
-from jmsaio.transport.pulsar.sending.window import Window
+from jmsaio.transport.pulsar.window import Window
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.producers.producer import Producer
 from jmsaio.transport.sending import SequenceIds
@@ -109,28 +109,12 @@ class WireSender:
             self._growth = None
 
     async def ready(self) -> None:
-        timeout = self._options.config.send_timeout
-        try:
-            async with asyncio.timeout(timeout if timeout > 0 else None):
-                await self._window.room()
-        except TimeoutError:
-            if not self._window.full:  # the time of what filled it is over as well
-                return
-            raise OperationTimeoutError(
-                f"send to {self.topic}: {self._window.records} messages before it have no answer within {timeout:g} s,"
-                " so it was not sent; the broker might be unreachable or overloaded"
-            ) from None
+        await self._window.room(self.topic, self._options.config.send_timeout)
 
     async def drain(self, timeout: float) -> None:
         for producer in self._producers:
             producer.flush()
-        try:
-            async with asyncio.timeout(timeout):
-                await self._window.all_reported()
-        except TimeoutError:
-            raise OperationTimeoutError(
-                f"{self._window.unreported} records to {self.topic} have no answer within {timeout:g} s"
-            ) from None
+        await self._window.all_reported(self.topic, timeout)
 
     async def aclose(self, timeout: float) -> None:
         if self._closed:

@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.producers import partition_producer
 from jmsaio.transport.pulsar.native.producers.partition_producer import GROUP, PartitionProducer
-from jmsaio.transport.pulsar.sending.window import Window
+from jmsaio.transport.pulsar.window import Window
 from jmsaio.transport.waiting import SLICE
 from tests.kit.native_fakes import OK, FakeProducer, from_thread
 from tests.kit.records import tell_each

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records import prior_deliveries
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from tests.kit.native_fakes import FakeMessage, FakeNativeConsumer, make_record
 from tests.kit.unacked import Desk, Letters
 

@@ -46,10 +46,7 @@ Ended = Callable[[Any, bool], None]
 class LetterKeeping:
     """Creates the subscription that a queue of dead letters would use: Pulsar keeps messages with a subscription only.
 
-    Args:
-        config: has its name, and whether subscriptions of queues are created in advance.
-        admin: creates it; if it is None or fails, a consumer is opened and closed instead.
-        open_receiver: opens that consumer.
+    If the admin interface is None or fails, a consumer is opened and closed instead.
     """
 
     config: Configuration
@@ -102,8 +99,6 @@ class DeadLetters:
     """Moves records of one receiver.
 
     Args:
-        policy: limit and target.
-        subscription: name of the receiver's subscription.
         open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
         keep: creates the default subscription otherwise.
         admin: returns the schemas of records.
@@ -134,13 +129,7 @@ class DeadLetters:
     def put(
         self, records: Sequence[tuple[ReceivedRecord, int]], ended: Ended, properties: Mapping[str, str] | None = None
     ) -> None:  # fmt: skip
-        """Queue records to be moved.
-
-        Args:
-            records: the records, each with its number of failed deliveries.
-            ended: later called for each record.
-            properties: used instead of the records' own.
-        """
+        """Queue records, each with its failed deliveries, to be moved; ``properties`` replace the records' own."""
         self._waiting += [(record, failures, ended, properties) for record, failures in records]
         if self._task is None and records:
             self._task = asyncio.get_running_loop().create_task(self._run())

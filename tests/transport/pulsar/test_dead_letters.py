@@ -17,9 +17,9 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.admin import RestAdmin
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records import return_counts
-from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from tests.kit.records import Outcomes, Record
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker

@@ -1,1 +1,0 @@
-"""What both clients of Pulsar share for sending."""

@@ -1,1 +1,0 @@
-"""What every client of Pulsar needs for subscriptions: temporary ones end, changed durable ones are replaced."""
