@@ -113,14 +113,7 @@ app.add_command(_EARLIER, "subscription")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: the arguments; default: those of the process.
-
-    Returns:
-        The exit code, see ``jmsaio.cli``.
-    """
+    """Run the command line with ``arguments``, by default those of the process; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     noted: dict[str, bool] = {}
     try:

@@ -51,11 +51,7 @@ TYPES: Mapping[str, Callable[[str], bool | int | float | str]] = {
 
 
 def parse_property(text: str) -> tuple[str, bool | int | float | str]:
-    """Parse ``name=value`` (a string) or ``name:type=value`` into name and value.
-
-    Raises:
-        click.UsageError: ``=`` is missing, the type is unknown, or the value is not valid for the type.
-    """
+    """Parse ``name=value`` (a string) or ``name:type=value`` into name and value. Raises click.UsageError."""
     name, equals, value = text.partition("=")
     name, colon, kind = name.partition(":")
     if not equals or not name:
@@ -70,11 +66,7 @@ def parse_property(text: str) -> tuple[str, bool | int | float | str]:
 
 
 def typed(value: Any, kind: str | None) -> Any:
-    """Convert a JSON value to the type named ``kind``; None keeps the type that JSON has.
-
-    Raises:
-        ValueError: the type is unknown, or the value is not valid for it.
-    """
+    """Convert a JSON value to the type named ``kind``; None keeps the type that JSON has. Raises ValueError."""
     if kind is None or value is None:
         return value
     if kind == "char":
@@ -123,12 +115,10 @@ FIELDS = frozenset(("kind", "body", "body_types", "properties", "types", *(heade
 
 @attrs.frozen
 class BodySource:
-    """The input of ``jmsaio send``.
+    """The input of ``jmsaio send``: bodies as arguments, and opened files.
 
     Attributes:
-        arguments: bodies given as arguments.
-        files: opened files, one body each (or many with ``lines`` or ``records``).
-        lines: whether each line of a file is a body.
+        lines: whether each line of a file is a body, not the whole file.
         records: whether each line of a file is a message as written by ``jmsaio receive --json``.
     """
 
@@ -141,9 +131,7 @@ class BodySource:
     async def messages(self) -> AsyncGenerator[Message, None]:
         """Yield the messages as the input arrives; waiting for an open pipe holds up nothing else.
 
-        Raises:
-            click.UsageError: a body is not valid for the kind, a line is malformed (the error names it), or standard
-                input is empty.
+        Raises click.UsageError; the error names a malformed line.
         """
         if self.kind == "header" and not (self.arguments or self.files or self.lines or self.records):
             yield Message()  # has no body to read
@@ -219,8 +207,7 @@ def _refuse_empty(file: BinaryIO) -> None:
 def make(kind: str, data: bytes) -> Message:
     """Create a message of ``kind`` from its body: bytes unchanged, text in UTF-8, map, stream and object in JSON.
 
-    Raises:
-        click.UsageError: the body is not valid for the kind.
+    Raises click.UsageError.
     """
     holds = KINDS[kind].holds
     if holds is bytes:
@@ -254,8 +241,7 @@ def _created(kind: str, body: Any) -> Message:
 def from_record(line: bytes) -> Message:
     """Create a message from a line of ``jmsaio receive --json``, without its id, times and destination.
 
-    Raises:
-        click.UsageError: the line is malformed or has an unknown field.
+    Raises click.UsageError.
     """
     try:
         record = json.loads(line)

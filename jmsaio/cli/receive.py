@@ -11,7 +11,6 @@ import stat
 import sys
 from typing import TYPE_CHECKING
 
-import attrs
 import click
 
 from jmsaio.cli.common.connecting import (
@@ -41,33 +40,6 @@ if TYPE_CHECKING:
 _QUICK = 20
 #: Maximum seconds between two checks of a slow reader.
 _PAUSE = 0.01
-
-
-@attrs.frozen
-class ReceiveArguments:
-    """The arguments of ``jmsaio receive``.
-
-    Attributes:
-        config: the connection's configuration.
-        name: the destination's name.
-        topic: whether the destination is a topic.
-        selector: the message selector, or None.
-        subscription: kind and name of a topic's subscription, or None.
-        limit: maximum number of messages, or None.
-        timeout: seconds to wait for each message; None: without limit.
-        headers: whether to show all headers.
-        create: whether to create a destination that does not exist.
-    """
-
-    config: dict[str, object]
-    name: str
-    topic: bool
-    selector: str | None
-    subscription: tuple[str, str] | None
-    limit: int | None
-    timeout: float | None
-    headers: bool
-    create: bool
 
 
 @click.command()
@@ -124,34 +96,40 @@ def receive(
     if selector:
         Selector(selector)  # report a syntax error before connecting
     subscription = subscriptions[0] if subscriptions else None
-    job = ReceiveArguments(config, name, topic, selector, subscription, limit, timeout, headers, create)
-    return run(_receive(job, make_output(as_json)))
+    return run(_receive(
+        config, make_output(as_json), name=name, topic=topic, selector=selector, subscription=subscription, limit=limit,
+        timeout=timeout, headers=headers, create=create,
+    ))  # fmt: skip
 
 
-async def _receive(job: ReceiveArguments, output: Output) -> int:
+async def _receive(
+    config: dict[str, object], output: Output, *, name: str, topic: bool, selector: str | None,
+    subscription: tuple[str, str] | None, limit: int | None, timeout: float | None, headers: bool, create: bool,
+) -> int:  # fmt: skip
+    """Receive up to ``limit`` messages; ``subscription`` is the kind and name of a topic's subscription."""
     import jmsaio
 
-    if not job.create:
-        await require_destination(job.config, Topic(job.name) if job.topic else Queue(job.name), output)
+    if not create:
+        await require_destination(config, Topic(name) if topic else Queue(name), output)
     received = unreadable = 0
     async with (
-        jmsaio.connect(job.config) as connection,
+        jmsaio.connect(config) as connection,
         connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session,
-        _consumer(session, job) as consumer,
+        _consumer(session, name, topic, selector, subscription) as consumer,
     ):
-        if job.limit is None:
-            output.remark(f"receiving from {printable(job.name)}; press Ctrl-C to stop")
+        if limit is None:
+            output.remark(f"receiving from {printable(name)}; press Ctrl-C to stop")
         try:
-            while job.limit is None or received < job.limit:
+            while limit is None or received < limit:
                 message: jmsaio.Message | MalformedMessageError | None
                 try:
-                    message = await consumer.receive(job.timeout)
+                    message = await consumer.receive(timeout)
                 except jmsaio.MalformedMessageError as error:  # is shown as received, and can acknowledge the message
                     message, unreadable = error, unreadable + 1
                 if message is None:
                     break
-                write(output, message, job.headers)
-                await taken()
+                write(output, message, headers)
+                await wait_until_read()
                 received += 1
                 try:
                     await message.acknowledge()
@@ -163,7 +141,7 @@ async def _receive(job: ReceiveArguments, output: Output) -> int:
             output.remark(f"{received} messages received")
             raise
     if not received:
-        output.remark(f"no message in {printable(job.name)}" + (f" within {job.timeout:g} s" if job.timeout else ""))
+        output.remark(f"no message in {printable(name)}" + (f" within {timeout:g} s" if timeout else ""))
         return NOTHING
     if unreadable:
         output.remarks.print(f"{unreadable} of {received} messages can't be read; they are shown as received")
@@ -171,16 +149,18 @@ async def _receive(job: ReceiveArguments, output: Output) -> int:
     return OK
 
 
-def _consumer(session: Session, job: ReceiveArguments) -> Opening[MessageConsumer]:
-    if job.subscription is None:
-        return session.create_consumer(destination(session, job.name, job.topic), job.selector)
-    kind, name = job.subscription
+def _consumer(
+    session: Session, name: str, topic: bool, selector: str | None, subscription: tuple[str, str] | None
+) -> Opening[MessageConsumer]:
+    if subscription is None:
+        return session.create_consumer(destination(session, name, topic), selector)
+    kind, subscribed = subscription
     create = {
         "durable": session.create_durable_consumer,
         "shared": session.create_shared_consumer,
         "shared-durable": session.create_shared_durable_consumer,
     }[kind]
-    return create(session.create_topic(job.name), name, job.selector)
+    return create(session.create_topic(name), subscribed, selector)
 
 
 def write(output: Output, message: Message | MalformedMessageError, headers: bool) -> None:
@@ -196,7 +176,7 @@ def write(output: Output, message: Message | MalformedMessageError, headers: boo
         output.console.print(to_text(message, headers=headers))
 
 
-async def taken() -> None:
+async def wait_until_read() -> None:
     """Wait until the reader of standard output has read everything written; return at once if it is not a pipe.
 
     There is no timeout. Cancelling has no side effects. On systems that don't report how much is in a pipe (Linux
@@ -208,12 +188,12 @@ async def taken() -> None:
     output = _pipe()
     if output is None:
         return
-    looks, pause = 0, _PAUSE / 16
-    while _left(output):
-        if _reader_gone(output) and _left(output):  # checked again: it can have read the rest before it exited
+    checks, pause = 0, _PAUSE / 16
+    while _unread(output):
+        if _reader_gone(output) and _unread(output):  # checked again: it can have read the rest before it exited
             raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone")
-        looks += 1
-        if looks < _QUICK:
+        checks += 1
+        if checks < _QUICK:
             await asyncio.sleep(0)
         else:
             await asyncio.sleep(pause)
@@ -231,7 +211,7 @@ def _pipe() -> int | None:
     return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
 
 
-def _left(output: int) -> int:
+def _unread(output: int) -> int:
     """Return the number of unread bytes."""
     import fcntl  # neither is in Windows' Python
     import termios

@@ -53,11 +53,7 @@ class SendArguments:
     """The arguments of ``jmsaio send``.
 
     Attributes:
-        config: the connection's configuration.
-        name: the destination's name.
-        topic: whether the destination is a topic.
         repeat: how often each message is sent.
-        properties: properties of every message.
         headers: texts of headers by their fields; None if not given.
         options: keyword arguments of ``producer.send_async``.
     """
@@ -228,10 +224,8 @@ class SendsInFlight:
     """The sends in flight, whose receipts are reported in order.
 
     Attributes:
-        output: the command's output.
         single: whether there is only one message, whose id is shown then.
         advance: called with the number of confirmed sends.
-        sent: number of confirmed sends.
         failed: number of messages that were not stored.
         in_doubt: number of messages that the broker might have stored.
     """

@@ -49,12 +49,9 @@ _CHARACTERS: Final = 100_000
 
 @attrs.frozen
 class WatchedBroker:
-    """The broker to watch.
+    """The broker to watch: its administration, and its configuration, as given and loaded.
 
     Attributes:
-        admin: its administration.
-        source: the configuration of connections that browse.
-        config: the same, loaded.
         every: seconds between two updates.
     """
 
@@ -108,15 +105,12 @@ class Top(App[int]):
         self.exit(ERROR)
 
     def on_mount(self) -> None:
-        """Show the destinations."""
         self.push_screen(Destinations(self._broker, self._first))
 
     async def action_quit(self) -> None:
-        """End with success."""
         self.exit(OK)
 
     def action_interrupt(self) -> None:
-        """End as an interrupted command."""
         self.exit(INTERRUPTED)
 
 
@@ -177,7 +171,6 @@ class _DetailScreen(Screen[None]):
         self._parts = parts
 
     def compose(self) -> ComposeResult:
-        """Create the widgets."""
         yield self._status
         yield from self._parts
         yield Footer()
@@ -187,7 +180,6 @@ class _DetailScreen(Screen[None]):
         self.run_worker(work, exit_on_error=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """End the application if such a coroutine fails."""
         if event.worker.error is not None and event.state is WorkerState.ERROR:
             cast(Top, self.app).fail(event.worker.error)
 
@@ -197,7 +189,6 @@ class _DetailScreen(Screen[None]):
         self._status.set_class(failed, "failed")
 
     def action_back(self) -> None:
-        """Return to the screen below."""
         self.dismiss()
 
 
@@ -209,7 +200,6 @@ class _Updated(_DetailScreen):
         self._broker = broker
 
     def on_mount(self) -> None:
-        """Begin to request states."""
         self.work(self._update())
 
     @abstractmethod
@@ -261,21 +251,17 @@ class Destinations(_Updated):
         self._columns: list[int] = []
 
     def on_mount(self) -> None:
-        """Show the first states, and begin to request states."""
         self._table.focus()
         self._fill()
         super().on_mount()
 
     def on_resize(self) -> None:
-        """Show the columns that have room."""
         self._fill()
 
     async def read(self) -> Sequence[DestinationState]:
-        """Request the states of all destinations."""
         return await list_states(self._broker.admin, self._broker.config)
 
     def show(self, states: Sequence[DestinationState]) -> None:
-        """Show the states."""
         self._states = {_key(state): state for state in states}
         self._fill()
 
@@ -314,43 +300,35 @@ class Destinations(_Updated):
         return False, found if name in TEXTS else -found, row[0]
 
     def on_input_changed(self) -> None:
-        """Apply the filter."""
         self._fill()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action can run: a slash in the filter is a part of a name."""
         if action in ("filter", "leave_filter"):
             return (self.focused is self._filter) == (action == "leave_filter")
         return super().check_action(action, parameters)
 
     def on_data_table_row_selected(self) -> None:
-        """Show the destination at the cursor."""
         if (state := self._chosen()) is not None:
             self.app.push_screen(Detail(self._broker, _destination(self._broker, state)))
 
     def action_browse(self) -> None:
-        """Show the messages of the queue at the cursor."""
         if (state := self._chosen()) is not None:
             _browse(self, self._broker, _destination(self._broker, state))
 
     def action_sort(self) -> None:
-        """Sort by the next column that is shown."""
         later = [index for index in self._columns if index > self._sorted_by]
         self._sorted_by = (later or self._columns)[0]
         self._table.clear(columns=True)
         self._fill()
 
     def action_filter(self) -> None:
-        """Ask for a part of the names."""
         self._filter.add_class("shown")
         self.set_focus(self._filter)
 
     def action_leave_filter(self) -> None:
-        """Return to the table, which stays filtered."""
         self.set_focus(self._table)
 
     def action_back(self) -> None:
-        """Show all destinations again."""
         self._filter.remove_class("shown")
         self._filter.value = ""
         self.set_focus(self._table)
@@ -391,11 +369,9 @@ class Detail(_Updated):
         self._destination = destination
 
     async def read(self) -> Sequence[DestinationState]:
-        """Request the states of the destination."""
         return await read_states(self._broker.admin, self._broker.config, self._destination)
 
     def show(self, states: Sequence[DestinationState]) -> None:
-        """Show the states."""
         now = time.time() * 1000
         parts: list[RenderableType] = []
         for one in states:
@@ -404,7 +380,6 @@ class Detail(_Updated):
         self.status(f"{self._destination.name}  {time.strftime('%H:%M:%S')}")
 
     def action_browse(self) -> None:
-        """Show the messages of the queue."""
         _browse(self, self._broker, self._destination)
 
 
@@ -419,7 +394,6 @@ class Messages(_DetailScreen):
         self._texts: list[Text] = []
 
     def on_mount(self) -> None:
-        """Begin to read the messages."""
         self._table.add_columns("time", "JMSMessageID", "body")
         self._table.focus()
         self.work(self._read())
@@ -443,7 +417,6 @@ class Messages(_DetailScreen):
         self._texts.append(text)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show the message at the cursor."""
         self.app.push_screen(Whole(self._texts[event.cursor_row]))
 
 
@@ -456,7 +429,6 @@ class Whole(_DetailScreen):
         self._text = text
 
     def on_mount(self) -> None:
-        """Show the text."""
         self._page.write(self._text)
         self._page.focus()
         self.status("one message; it is still in the queue")

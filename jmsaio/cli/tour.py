@@ -50,12 +50,7 @@ def demo(step: bool, pace: float | None, as_json: bool) -> int:
 
 @attrs.define
 class TerminalStage:
-    """Shows the tour to a person.
-
-    Attributes:
-        pace: seconds before each line.
-        step: whether to wait for Enter before each chapter.
-    """
+    """Shows the tour to a person, with ``pace`` seconds before each line."""
 
     console: Console
     pace: float
@@ -95,12 +90,7 @@ _NEXT = (
 
 @attrs.define
 class JsonStage:
-    """Writes the tour as JSON lines.
-
-    Attributes:
-        output: the command's output.
-        chapter: title of the current chapter.
-    """
+    """Writes the tour as JSON lines."""
 
     output: Output
     chapter: str = ""

@@ -19,16 +19,16 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.browse import _browse
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.receive import ReceiveArguments, _receive, taken
+from jmsaio.cli.receive import _receive, wait_until_read
 from tests.client.test_malformed import BAD, poison
 
 
-def job(config: dict[str, Any], **more: Any) -> ReceiveArguments:
+def job(config: dict[str, Any], **more: Any) -> dict[str, Any]:
     values: dict[str, Any] = {
         "name": "orders", "topic": False, "selector": None, "subscription": None, "limit": 1, "timeout": 0.3,
         "headers": False, "create": True,
     }  # fmt: skip
-    return ReceiveArguments(config=config, **(values | more))
+    return {"config": config, **values, **more}
 
 
 async def send(config: dict[str, Any], *texts: str) -> None:
@@ -41,18 +41,18 @@ async def send(config: dict[str, Any], *texts: str) -> None:
 async def test_one_message_is_taken(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     await send(config, "tea", "coffee")
     for text in ("tea", "coffee"):
-        assert await _receive(job(config), Output(as_json=True)) == 0
+        assert await _receive(output=Output(as_json=True), **job(config)) == 0
         assert json.loads(capsys.readouterr().out)["body"] == text
-    assert await _receive(job(config), Output(as_json=True)) == 3
+    assert await _receive(output=Output(as_json=True), **job(config)) == 3
 
 
 async def test_all_that_is_selected_and_the_rest_stays(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     await send(config, "a", "b", "c")
-    assert await _receive(job(config, limit=None, selector="number <> 1"), Output(as_json=True)) == 0
+    assert await _receive(output=Output(as_json=True), **job(config, limit=None, selector="number <> 1")) == 0
     assert [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()] == ["a", "c"]
-    assert await _receive(job(config, timeout=10), Output(as_json=True)) == 0
+    assert await _receive(output=Output(as_json=True), **job(config, timeout=10)) == 0
     assert json.loads(capsys.readouterr().out)["body"] == "b"
 
 
@@ -71,7 +71,7 @@ async def test_messages_are_shown_as_their_schema_says(
     output = Output(as_json=form == "json")
     with_schema = {**config, "consumerConfig.useSchema": "true"}
     if taking:
-        assert await _receive(job(with_schema), output) == 0
+        assert await _receive(output=output, **job(with_schema)) == 0
     else:
         assert await _browse(config, "orders", None, None, False, False, output) == 0
         assert ("bytes" if form == "json" else " bytes: ") in capsys.readouterr().out
@@ -86,7 +86,7 @@ async def test_messages_are_shown_as_their_schema_says(
 
 
 async def test_people_are_told_when_nothing_came(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _receive(job(config), Output(as_json=False)) == 3
+    assert await _receive(output=Output(as_json=False), **job(config)) == 3
     assert "no message in orders within 0.3 s" in capsys.readouterr().err
 
 
@@ -102,8 +102,8 @@ async def test_a_message_that_could_not_be_written_out_is_not_lost(
     with monkeypatch.context() as patched:
         patched.setattr(Output, "record", lambda self, data: broken(data))
         with pytest.raises(BrokenPipeError):
-            await _receive(job(config), output)
-    assert await _receive(job(config, timeout=10), output) == 0
+            await _receive(output=output, **job(config))
+    assert await _receive(output=output, **job(config, timeout=10)) == 0
     assert json.loads(capsys.readouterr().out)["body"] == "tea"
 
 
@@ -111,11 +111,11 @@ async def test_a_message_that_could_not_be_written_out_is_not_lost(
 async def test_subscriptions_of_a_topic(kind: str, config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     config["jms.clientId"] = f"cli-{kind}"
     asked = job(config, name="prices", topic=True, subscription=(kind, "audit"))
-    assert await _receive(asked, Output(as_json=True)) == 3
+    assert await _receive(output=Output(as_json=True), **asked) == 3
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
         producer = await session.create_producer(session.create_topic("prices"))
         await producer.send("up")
-    assert await _receive(asked, Output(as_json=True)) == 0
+    assert await _receive(output=Output(as_json=True), **asked) == 0
     assert json.loads(capsys.readouterr().out)["body"] == "up"
 
 
@@ -123,7 +123,7 @@ async def test_subscriptions_of_a_topic(kind: str, config: dict[str, Any], capsy
 _CHILD = """
 import asyncio, json, sys, jmsaio
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.receive import ReceiveArguments, _receive
+from jmsaio.cli.receive import _receive
 
 async def main():
     config = {"brokerServiceUrl": "memory:", "close_timeout": 5}
@@ -132,9 +132,11 @@ async def main():
         producer = await session.create_producer(queue)
         for number in range(30):
             await producer.send(str(number))
-        job = ReceiveArguments(config, "orders", False, None, None, None, 0.5, False, False)
         try:
-            await _receive(job, Output(as_json=sys.argv[2] == "json"))
+            await _receive(
+                config, Output(as_json=sys.argv[2] == "json"), name="orders", topic=False, selector=None,
+                subscription=None, limit=None, timeout=0.5, headers=False, create=False,
+            )
         except BrokenPipeError:
             sys.stdout = None
         async with session.create_browser(queue) as browser:
@@ -192,13 +194,13 @@ async def test_what_can_not_be_read_is_shown_as_it_came_and_does_not_stop_the_re
         await session.create_producer(session.create_queue("orders"))
         await poison(connection, "orders")
         await send(config, "tea")
-        assert await _receive(job(config, limit=None), Output(as_json=True)) == 1
+        assert await _receive(output=Output(as_json=True), **job(config, limit=None)) == 1
         raw, tea = (json.loads(line) for line in capsys.readouterr().out.splitlines())
         assert (raw["kind"], base64.b64decode(raw["body"]), raw["properties"]["colour"]) == ("raw", BAD, "red")
         assert "no readable text body" in raw["error"] and tea["body"] == "tea"
-        assert await _receive(job(config, limit=None), Output(as_json=True)) == 3
+        assert await _receive(output=Output(as_json=True), **job(config, limit=None)) == 3
         await poison(connection, "orders")
-        assert await _receive(job(config), Output(as_json=False)) == 1
+        assert await _receive(output=Output(as_json=False), **job(config)) == 1
         shown = capsys.readouterr()
         assert "colour = 'red'" in shown.out and "ff fe" in shown.out and "1 of 1 messages can't be read" in shown.err
 
@@ -216,8 +218,8 @@ async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
         await poison(connection, "orders")
         await send(config, "tea")
         with monkeypatch.context() as patched:
-            patched.setattr("jmsaio.cli.receive.taken", slow)
-            assert await _receive(job(config, limit=2), Output(as_json=True)) == 1
+            patched.setattr("jmsaio.cli.receive.wait_until_read", slow)
+            assert await _receive(output=Output(as_json=True), **job(config, limit=2)) == 1
         shown = capsys.readouterr()
         assert [json.loads(line)["kind"] for line in shown.out.splitlines()] == ["raw", "text"]
         assert "given back meanwhile" in shown.err
@@ -230,15 +232,15 @@ async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
 def test_how_long_it_waits_depends_on_how_much_is_wanted(
     monkeypatch: pytest.MonkeyPatch, options: list[str], timeout: float | None
 ) -> None:
-    jobs: list[ReceiveArguments] = []
+    timeouts: list[float | None] = []
 
-    async def note(job: ReceiveArguments, output: Output) -> int:
-        jobs.append(job)
+    async def note(*arguments: object, timeout: float | None, **options: object) -> int:
+        timeouts.append(timeout)
         return 0
 
     monkeypatch.setattr("jmsaio.cli.receive._receive", note)
     assert main(["receive", "orders", "--url", "pulsar://waits:6650", *options]) == 0
-    assert [job.timeout for job in jobs] == [timeout]
+    assert timeouts == [timeout]
 
 
 @contextmanager
@@ -253,9 +255,9 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
 async def test_it_waits_until_all_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a byte that lies in the pipe nor a part of what was written counts as taken."""
     with pipe(monkeypatch) as (reader, writer):
-        await taken()
+        await wait_until_read()
         os.write(writer, b"abc")
-        waiting = asyncio.create_task(taken())
+        waiting = asyncio.create_task(wait_until_read())
         for _ in range(3):
             await asyncio.sleep(0.05)
             assert not waiting.done()
@@ -269,9 +271,9 @@ async def test_a_reader_that_ends_has_taken_what_it_read(monkeypatch: pytest.Mon
     with pipe(monkeypatch) as (reader, writer):
         os.write(writer, b"abc")
         os.read(reader, 3)
-        await asyncio.wait_for(taken(), 30)
+        await asyncio.wait_for(wait_until_read(), 30)
         os.write(writer, b"d")
-        waiting = asyncio.create_task(taken())
+        waiting = asyncio.create_task(wait_until_read())
         await asyncio.sleep(0.1)
         os.close(reader)
         with pytest.raises(BrokenPipeError):
@@ -284,6 +286,6 @@ async def test_a_file_needs_no_reader(monkeypatch: pytest.MonkeyPatch, tmp_path:
     with os.fdopen(descriptor, "w") as output, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", output)
         output.write("abc")
-        await taken()
+        await wait_until_read()
         patched.setattr(sys, "stdout", None)
-        await taken()
+        await wait_until_read()

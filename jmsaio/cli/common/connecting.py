@@ -9,7 +9,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -122,16 +122,10 @@ def connection_options(command: Callable[P, T]) -> Callable[P, T]:
 def read_connection(
     url: str | None, settings: tuple[str, ...], *, embedded: bool = False
 ) -> dict[str, object]:  # fmt: skip
-    """Return the validated configuration as one map.
+    """Return the validated configuration of ``--url`` and ``--option`` as one map.
 
-    Args:
-        url: the value of ``--url``.
-        settings: the values of ``--option``.
-        embedded: accept the embedded broker if the configuration names it.
-
-    Raises:
-        click.UsageError: an option has no ``=``, or the embedded broker is not accepted.
-        ConfigurationError: as for ``jmsaio.config.load``.
+    Raises ConfigurationError as ``jmsaio.config.load``, and click.UsageError if an option has no ``=``, or if the
+    embedded broker is used; with ``embedded``, only if no configuration names it.
     """
     url = url or os.environ.get("JMSAIO_URL") or None
     source: dict[str, object] = {}
@@ -152,11 +146,7 @@ def read_connection(
 
 
 async def require_rest(config: Configuration) -> None:
-    """Check that the REST interface accepts connections, since calls are retried for half a minute.
-
-    Raises:
-        BrokerUnavailableError: the connection failed; the error gives the cause.
-    """
+    """Check that the REST interface accepts connections, since calls are retried for half a minute."""
     place = urlsplit(config.web_service_url)
     host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
     try:
@@ -183,12 +173,9 @@ def refusal(config: Configuration) -> str:
 
 
 async def require_destination(source: dict[str, object], destination: Queue | Topic, output: Output) -> None:
-    """Check that a queue or topic exists, since opening a consumer or a browser creates it.
+    """Raise NotFoundError if a queue or topic does not exist, since opening a consumer or a browser creates it.
 
     If the administration is switched off or does not answer, a remark says that nothing was checked.
-
-    Raises:
-        NotFoundError: it does not exist, or is a topic without the subscription of a queue.
     """
     from jmsaio.maintenance.overview import exists
     from jmsaio.transport.registry import connected
@@ -214,10 +201,6 @@ def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
     return session.create_topic(name) if topic else session.create_queue(name)
 
 
-#: Maximum seconds to wait for the broker, since a person is waiting at the prompt.
-_LIMIT: Final = 3.0
-
-
 def complete_destination(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of queues and topics that begin with ``incomplete``; none if the broker can't be asked."""
     try:
@@ -234,7 +217,7 @@ async def _names(source: dict[str, object]) -> list[str]:
     from jmsaio.transport.registry import connected
 
     config = load(source)
-    async with asyncio.timeout(_LIMIT), connected(config) as transport:
+    async with asyncio.timeout(CONNECT_TIMEOUT), connected(config) as transport:
         return await list_names(require_admin(transport), config)
 
 
@@ -245,8 +228,7 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask; required if st
 def agreed(question: str, yes: bool) -> bool:
     """Return whether ``--yes`` was given, or the question is answered with yes on the terminal.
 
-    Raises:
-        click.UsageError: standard input is not a terminal, and ``--yes`` was not given.
+    Raises as ``require_terminal``.
     """
     require_terminal(yes)
     return yes or click.confirm(question, err=True)

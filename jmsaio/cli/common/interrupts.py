@@ -49,11 +49,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @attrs.define(eq=False)
 class _Interrupts:
-    """The interrupts of one command.
-
-    Attributes:
-        first: time of the first one; None before it.
-    """
+    """The interrupts of one command; ``first`` is the time of the first one."""
 
     first: float | None = None
     _loop: asyncio.AbstractEventLoop | None = None

@@ -49,13 +49,7 @@ class _Console(Console):
 
 @attrs.define
 class Output:
-    """The output of a command.
-
-    Attributes:
-        as_json: whether to write JSON lines.
-        console: standard output, for text.
-        remarks: standard error: progress, hints, counts.
-    """
+    """The output of a command: ``console`` is standard output, ``remarks`` standard error."""
 
     as_json: bool
     console: Console = attrs.field(factory=lambda: _Console(highlight=False, emoji=False, soft_wrap=True))
@@ -132,12 +126,9 @@ def width_of(console: Console) -> int | None:
 
 
 def fitting(lines: Sequence[Sequence[str]], order: Sequence[int], width: int | None) -> list[int]:
-    """Return the indexes of the columns to show, ascending.
+    """Return the indexes of the columns to show in ``width`` characters, ascending.
 
-    Args:
-        lines: the cells of the head and of each row.
-        order: indexes of the columns, the most important first.
-        width: number of characters; None: without limit.
+    ``lines`` are the cells of the head and of each row; ``order`` has the indexes, the most important first.
     """
     shown: list[int] = []
     used = -GAP
@@ -152,13 +143,9 @@ def fitting(lines: Sequence[Sequence[str]], order: Sequence[int], width: int | N
 def table_text(
     lines: Sequence[Sequence[str]], order: Sequence[int], numbers: Collection[int], width: int | None
 ) -> Text:  # fmt: skip
-    """Return a table, one line per row. Its last line names the columns that were left out.
+    """Return a table, one line per row, with the columns of ``fitting``; those in ``numbers`` are aligned to the right.
 
-    Args:
-        lines: the cells of the head and of each row.
-        order: indexes of the columns, the most important first.
-        numbers: indexes of the columns that are aligned to the right.
-        width: number of characters; None: without limit.
+    Its last line names the columns that were left out.
     """
     shown = fitting(lines, order, width)
     widths = [max(cell_len(line[index]) for line in lines) for index in shown]
@@ -193,13 +180,7 @@ _WORDS: Final = {
 
 @contextmanager
 def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[TransferProgress | None]:
-    """Show on a terminal how many messages are done, while the block runs; without a terminal, yield None.
-
-    Args:
-        output: its remarks show the progress.
-        job: a value of ``Transfer``.
-        dry_run: whether the messages are only counted.
-    """
+    """Show on a terminal how many messages are done, while the block runs; without a terminal, yield None."""
     from jmsaio.maintenance.transferring import TransferProgress
 
     if output.as_json or not output.remarks.is_terminal:
