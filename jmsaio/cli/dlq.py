@@ -89,7 +89,7 @@ def show(
     The reason is "expired", or "failed": redelivered too often, or unreadable. The application's error is not in the
     dead letter; see the application's log. The number of failed deliveries is missing in letters of the Java client.
 
-    Its body is shown, too; 'jmsaio browse QUEUE' also shows properties and headers. Nothing is consumed. The exit code
+    The body is also shown; 'jmsaio browse QUEUE' also shows properties and headers. Nothing is consumed. The exit code
     is 3 if there are none.
     """
     return run(_show(read_connection(url, settings), name, selector, limit, make_output(as_json)))
@@ -211,12 +211,9 @@ def letter_to_text(message: Message, letter: dict[str, Any]) -> Text:
         text.append(f"; failed deliveries: {letter['failed_deliveries']}", style="yellow")
     if (expired := dict(message.properties).get(EXPIRED_AT)) is not None:
         text.append(f"; expiration: {clock_text(int(expired))}", style="yellow")
-    if letter["origin_message_id"]:
-        text.append(f"\n  message id there: {printable(str(letter['origin_message_id']))}", style="dim")
-    if letter["redriven"]:
-        text.append(f"\n  redriven: {letter['redriven']}", style="dim")
-    if letter["type"]:
-        text.append(f"\n  JMSType: {printable(letter['type'])}", style="dim")
+    for label, name in (("message id there", "origin_message_id"), ("redriven", "redriven"), ("JMSType", "type")):
+        if letter[name]:
+            text.append(f"\n  {label}: {printable(str(letter[name]))}", style="dim")
     text.append(f"\n{body_text(message)}")
     return text
 

@@ -19,7 +19,7 @@ from jmsaio.config import load
     help="Seconds between two updates.",
 )  # fmt: skip
 def top(url: str | None, settings: tuple[str, ...], every: float) -> int:
-    """Watch queues and topics on the terminal, and look into a queue and at its messages.
+    """Watch queues and topics on the terminal, and browse a queue and its messages.
 
     Enter shows who consumes a queue and what is unacknowledged, as 'jmsaio stats' does, then its messages, then one
     message; Escape returns. Nothing is consumed. s sorts by the next column, / filters by name, q quits.

@@ -63,8 +63,8 @@ def move(source: str, target: str, yes: bool, **options: Any) -> int:
 def copy(source: str, target: str, **options: Any) -> int:
     """Copy messages from QUEUE to the queue TARGET; they also stay in QUEUE.
 
-    JMSMessageID, JMSTimestamp and all properties are kept. Messages that consumers hold are copied, too. Messages sent
-    after the start, and those that consumers have acknowledged, are not.
+    JMSMessageID, JMSTimestamp and all properties are kept. Messages that consumers hold are also copied. Messages sent
+    after the start, or acknowledged by consumers, are not.
 
     Run an interrupted command again with the same arguments, and it continues. Only messages whose copies were stored
     but not yet recorded are then copied twice: about 1000 after a kill, hardly any after Ctrl-C. A second Ctrl-C, at

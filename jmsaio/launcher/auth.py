@@ -76,12 +76,7 @@ def token_file(home: Path, role: str) -> Path:
 
 
 def sign(role: str, key: bytes, expires: float | None = None) -> str:
-    """Create a token (JWT, HS256) for a role.
-
-    Args:
-        key: secret key for the signature.
-        expires: expiry in seconds since the epoch; None for no expiry.
-    """
+    """Create a token (JWT, HS256) for a role; ``expires`` is in seconds since the epoch."""
     claims: dict[str, object] = {"sub": role} if expires is None else {"sub": role, "exp": int(expires)}
     text = f"{_encode(_ALGORITHM)}.{_encode(json.dumps(claims).encode())}"
     return f"{text}.{_encode(hmac.digest(key, text.encode(), 'sha256'))}"
@@ -111,12 +106,7 @@ def headers(home: Path) -> dict[str, str]:
 def grant(web_port: int, shown: Mapping[str, str]) -> None:
     """Allow the role `APP` to send and receive in public/default, and to find the transaction coordinators.
 
-    Args:
-        web_port: port of the broker's REST interface on this machine.
-        shown: headers of a superuser (see `headers`).
-
-    Raises:
-        StartError: the broker refused a call or did not answer.
+    ``shown`` are the headers of a superuser. Raises StartError if the broker refused a call or did not answer.
     """
     retry = tenacity.Retrying(
         # The broker creates a namespace after its start.

@@ -246,12 +246,7 @@ def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout: float) -> None:
-    """Wait until the broker is ready.
-
-    Raises:
-        PortTakenError: it ended because another program took a port during its start.
-        StartError: it ended for another reason, or takes too long.
-    """
+    """Wait until the broker is ready. Raises StartError, or PortTakenError if a program took a port meanwhile."""
     deadline = time.monotonic() + timeout
     while not is_ready(started.web_port, auth.headers(started.state_directory)):
         code = process.poll()
@@ -342,11 +337,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def require_free(port: int, purpose: str) -> None:
-    """Check that nothing listens on the port.
-
-    Raises:
-        PortTakenError: the port is in use; the message names it and its purpose.
-    """
+    """Raise PortTakenError, with the port and its purpose, if something listens on it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that just ended don't count
         try:
@@ -360,10 +351,6 @@ def is_ready(web_port: int, headers: Mapping[str, str] | None = None) -> bool:
     """Return whether the broker serves its default namespace; clients find their topics only then.
 
     A broker with authentication counts as ready when it refuses a call without credentials.
-
-    Args:
-        web_port: port of the broker's REST interface on this machine.
-        headers: credentials, for a broker with authentication.
     """
     try:
         code, answer = auth.call(web_port, "/admin/v2/namespaces/public", headers or {}, PROBE_TIMEOUT)

@@ -42,18 +42,11 @@ def silent(_: str) -> None:
 
 
 def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, timeout: float = MAVEN_TIMEOUT) -> None:
-    """Run Maven goals in a separate folder.
-
-    Args:
-        goals: goals and ``-D`` properties.
-        pom: the pom's text; "" if the goals need none.
-        what: name of the download, for messages.
-        progress: called regularly with the number of downloaded files.
-        timeout: seconds.
+    """Run Maven goals in a separate folder with the text of a pom; "" if they need none.
 
     Raises:
         ToolError: Java or Maven is missing or too old.
-        DownloadError: Maven failed or took too long; has the end of its output.
+        DownloadError: Maven failed to fetch ``what``, or took too long; has the end of its output.
     """
     tools.require("java")
     maven = tools.require("mvn")
@@ -98,7 +91,7 @@ def _watch(lines: Iterable[str], what: str, progress: Progress, tail: deque[str]
 
 
 def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
-    """Create the error for a failed run, with the first error line of Maven's output and a hint."""
+    """Create the error for a failed run, with the first error line of Maven's output."""
     errors = [line.removeprefix("[ERROR]").strip() for line in tail if line.startswith("[ERROR]")]
     reason = next(filter(None, errors), f"exit code {code}")
     return DownloadError(
@@ -108,15 +101,7 @@ def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
 
 
 def fetch_broker(progress: Progress = silent, cache: Path | None = None) -> Path:
-    """Return the folder with all jars of the broker; download missing ones (about 230 MB).
-
-    Args:
-        progress: called with progress messages.
-        cache: the cache folder; default `cache_directory`.
-
-    Raises:
-        ToolError, DownloadError: see `run`.
-    """
+    """Return the folder with all jars of the broker; download them (about 230 MB) if one is missing or incomplete."""
     home = (cache if cache is not None else cache_directory()) / f"broker-{BROKER_VERSION}"
     with locked(home.parent / "lock"):
         if not _complete(home):

@@ -130,11 +130,7 @@ def _frame_size(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def render(settings: Mapping[str, str]) -> str:
-    """Format the text of a settings file.
-
-    Raises:
-        ValueError: a name or value does not fit on one line.
-    """
+    """Format the text of a settings file. Raises ValueError if a name or value does not fit on one line."""
     for name, value in settings.items():
         if not name or re.search(r"[\s=#]", name) is not None or "\n" in value or "\r" in value:
             raise ValueError(f"'{name}={value}' is not a broker setting")

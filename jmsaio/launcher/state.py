@@ -120,11 +120,7 @@ def is_alive(directory: Path) -> bool:
 
 
 def claim(directory: Path) -> int:
-    """Acquire the broker's lock; the file descriptor is passed to the broker's process and closed in this one.
-
-    Raises:
-        LauncherError: another process holds it.
-    """
+    """Acquire the broker's lock; the file descriptor is passed to the broker's process and closed in this one."""
     handle = os.open(directory / _ALIVE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     deadline = time.monotonic() + _CLAIM_TIMEOUT
     while True:

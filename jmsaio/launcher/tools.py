@@ -35,11 +35,7 @@ def _needed(tool: str) -> str:
 
 
 def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Find ``java``, ``javac`` or ``mvn``: below ``$JAVA_HOME`` or ``$MAVEN_HOME`` if set, otherwise on the path.
-
-    Raises:
-        ToolError: the tool is missing.
-    """
+    """Find ``java``, ``javac`` or ``mvn``: below ``$JAVA_HOME`` or ``$MAVEN_HOME`` if set, otherwise on the path."""
     home = environ.get(_TOOLS[tool][1])
     if home:
         candidate = Path(home) / "bin" / tool
@@ -52,11 +48,7 @@ def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Find a tool as with `find`, and check that its version is new enough.
-
-    Raises:
-        ToolError: it is missing, does not run, or is too old.
-    """
+    """Find a tool as with `find`. Raises ToolError if it is missing, does not run, or is too old."""
     path = find(tool, environ)
     try:
         _, text = run([str(path), "--version" if tool == "mvn" else "-version"], VERSION_TIMEOUT, environ)
@@ -73,11 +65,7 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def run(arguments: Sequence[str], timeout: float, environ: Mapping[str, str] = os.environ) -> tuple[int, str]:
-    """Run a program to its end, for up to ``timeout`` seconds; return its exit code and its output.
-
-    Raises:
-        OSError, subprocess.TimeoutExpired: it can't be run, or did not end in time.
-    """
+    """Run a program to its end, for up to ``timeout`` seconds; return its exit code and its output."""
     done = subprocess.run(
         arguments,
         stdin=subprocess.DEVNULL,

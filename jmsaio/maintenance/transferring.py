@@ -27,7 +27,7 @@ from jmsaio.transport.base import Cursor, Receiver, StartPosition, Subscription,
 
 #: Records inspected per batch.
 _AT_ONCE: Final = 500
-#: Maximum number of records in flight before more are taken; about as many are sent again after a killed process.
+#: Maximum number of records in flight before more are received; about as many are sent again after a killed process.
 _IN_FLIGHT: Final = 1000
 #: Seconds to wait until fewer records are in flight.
 _CONFIRMED: Final = 300.0
@@ -144,7 +144,7 @@ async def _opened(
         topics=(part.topic,),
         name=part.subscription,
         type=SubscriptionType.SHARED,
-        # Held records must not be redelivered, and must not become dead letters of a dead letter topic.
+        # Retained records must not be redelivered, and must not become dead letters of a dead letter topic.
         config=attrs.evolve(configuration.consumer, dead_letter=None, ack_timeout=None),
         position=StartPosition.EARLIEST,
         durable=part.durable,
@@ -193,7 +193,7 @@ class _Work:
     # Messages whose copies are in flight, and those whose copies are stored.
     _in_flight: dict[WireId, list[ReceivedRecord]] = attrs.field(init=False, factory=dict)
     _stored: set[WireId] = attrs.field(init=False, factory=set)
-    _held: list[SetAside] = attrs.field(init=False, factory=list)
+    _retained: list[SetAside] = attrs.field(init=False, factory=list)
     _at_end: bool = attrs.field(init=False, default=False)
     result: TransferResult = attrs.field(init=False)
     selected: int = attrs.field(init=False, default=0)
@@ -204,14 +204,14 @@ class _Work:
         self.result = TransferResult(topic=self._part.topic)
 
     async def run(self) -> None:
-        """Receive messages and send each, or hold it, until the last one, or until the broker delivers no more."""
+        """Receive messages, and send or retain each, until the last one, or until the broker delivers no more."""
         loop = asyncio.get_running_loop()
         last = loop.time()
         while not (self._at_end or self._is_limited()):
             self._woken.clear()
             records = self._receiver.receive(_AT_ONCE)
             for record in records:
-                await self._take(record)
+                await self._handle(record)
             self._progress.changed(self._progress)
             await self._wait_for_outcomes()
             if records:
@@ -234,12 +234,12 @@ class _Work:
         except TimeoutError:
             raise OperationTimeoutError(f"the broker has confirmed nothing for {_CONFIRMED:g} s") from None
 
-    async def _take(self, record: ReceivedRecord) -> None:
+    async def _handle(self, record: ReceivedRecord) -> None:
         message_id, end = record.message_id, self._part.end
         if _in_order(message_id) >= _in_order(end):
             self._at_end = True
         if _in_order(message_id) > _in_order(end) or (self._is_limited() and message_id not in self._seen):
-            self._hold(record)
+            self._retain(record)
         elif message_id not in self._seen:
             self._seen.add(message_id)
             self._progress.seen += 1
@@ -249,14 +249,14 @@ class _Work:
         elif message_id in self._stored:
             self._acknowledge([record])
         else:
-            self._hold(record)
+            self._retain(record)
 
     def _is_limited(self) -> bool:
         """Return True if no further message is to be selected."""
         return self._request.limit is not None and self.selected >= self._request.limit
 
     async def _decide(self, record: ReceivedRecord) -> None:
-        """Send, acknowledge or hold a message."""
+        """Send, acknowledge or retain a message."""
         try:
             if self._consumed is not None and self._consumed.is_acknowledged(record.message_id):
                 self._pass(record)
@@ -276,17 +276,17 @@ class _Work:
                 if await self._send(record, target):
                     return
         except JMSError as error:
-            self._leave(Left.FAILED, f"{record.message_id}: {error}")
-        self._hold(record)
+            self._skip(Left.FAILED, f"{record.message_id}: {error}")
+        self._retain(record)
 
     def _select(self, record: ReceivedRecord) -> None:
         self.selected += 1
         self.last = max(self.last or record.message_id, record.message_id, key=_in_order)
 
     def _pass(self, record: ReceivedRecord) -> None:
-        """Acknowledge a message without a copy; hold it in a dry run."""
+        """Acknowledge a message without a copy; retain it in a dry run."""
         if self._request.dry_run:
-            self._hold(record)
+            self._retain(record)
         else:
             self._stored.add(record.message_id)
             self._acknowledge([record])
@@ -316,12 +316,12 @@ class _Work:
             return target  # the plan has checked it
         if target is None:
             text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
-            self._leave(Left.NO_ORIGIN, text)
+            self._skip(Left.NO_ORIGIN, text)
         elif split_partition(target)[0] == split_partition(self._part.topic)[0]:
             text = f"{target} is the dead letter topic itself: name another destination (--to)"
-            self._leave(Left.FAILED, text)
+            self._skip(Left.FAILED, text)
         elif redrive_count(wire) >= self._request.max_redrives:
-            self._leave(Left.TOO_OFTEN, "")
+            self._skip(Left.TOO_OFTEN, "")
         else:
             return target
         return None
@@ -335,9 +335,9 @@ class _Work:
                 self._stored.add(source)
                 self._acknowledge(records)
             else:
-                self._leave(Left.FAILED, f"{target}: {error}")
+                self._skip(Left.FAILED, f"{target}: {error}")
                 for record in records:
-                    self._hold(record)
+                    self._retain(record)
         self._progress.changed(self._progress)
 
     def _acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
@@ -346,10 +346,10 @@ class _Work:
         except JMSError as error:  # the broker has lost this consumer, and redelivers them
             self.result.report(str(error))
 
-    def _hold(self, record: ReceivedRecord) -> None:
-        self._held += self._receiver.set_aside([record])
+    def _retain(self, record: ReceivedRecord) -> None:
+        self._retained += self._receiver.set_aside([record])
 
-    def _leave(self, why: Left, text: str) -> None:
+    def _skip(self, why: Left, text: str) -> None:
         self.result.left[why.value] = self.result.left.get(why.value, 0) + 1
         self.result.report(text)
 
@@ -375,10 +375,10 @@ class _Work:
         return not await has_unseen(admin, self._part, self._seen)
 
     async def aclose(self) -> None:
-        """Return held records to the broker, and close. Records in flight still count if they are stored in time."""
+        """Return retained records, and close. Records in flight still count if they are stored in time."""
         await self._outlets.aclose()
         try:
-            self._receiver.negative_acknowledge(self._held, 0.0, counted=False)
+            self._receiver.negative_acknowledge(self._retained, 0.0, counted=False)
         except JMSError:
             pass  # closed already: the broker redelivers them
         finally:

@@ -145,16 +145,11 @@ class FrameFault:
 
 @attrs.define
 class Rules:
-    """The faults of one direction, for all connections.
+    """The faults and the traffic of one direction, for all connections; times are in seconds.
 
     Attributes:
-        latency: seconds of delay.
-        slice_size: maximum bytes per write; None for no limit.
-        slice_pause: seconds between two slices.
         passing: cleared while nothing passes.
         rewrite: whether look-up answers are changed to keep the client on the proxy.
-        faults: faults of single frames.
-        traffic: traffic passed so far.
     """
 
     latency: float = 0.0
@@ -198,14 +193,7 @@ Chunk = tuple[float, bytes]
 
 @attrs.define(eq=False)
 class Link:
-    """A client's connection, and the corresponding one to the broker.
-
-    Args:
-        rules: rules for the bytes, by direction.
-
-    Attributes:
-        task: the task that forwards.
-    """
+    """A client's connection, and the corresponding one to the broker. ``task`` forwards in both directions."""
 
     task: asyncio.Task[None]
     _rules: Mapping[Direction, Rules]

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 from urllib.parse import urlsplit
 
 import anyio
@@ -17,8 +17,6 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from jmsaio.model import durations
 from jmsaio.protocol.commands import Command
 from jmsaio.testing.link import Direction, FrameFault, Link, Part, Rules, Traffic
-
-T = TypeVar("T")
 
 #: Turns of the loop after which an accepted connection is known; before, breaking all would leave it out.
 _ACCEPTING = 5
@@ -159,20 +157,19 @@ class FaultProxy:
         limit = None if seconds is None else durations.seconds(seconds, "seconds")
 
         def change() -> None:
-            self._set(direction, lambda rules: rules.passing.clear())
+            self._set(direction, _stall)
             if limit is not None:
-                timer = asyncio.get_running_loop().call_later(limit, self._resume, direction)
-                self._timers.append(timer)
+                self._timers.append(asyncio.get_running_loop().call_later(limit, self._set, direction, _resume))
 
-        self._call(change)
+        self._running.call(change)
 
     def resume(self, direction: Direction | None = None) -> None:
         """End a stall."""
-        self._call(lambda: self._resume(direction))
+        self._change(direction, _resume)
 
     def reset(self) -> int:
         """Break all connections with RST, on both sides. Returns the number of connections."""
-        return self._call(self._reset_all)
+        return self._running.call(self._reset_all)
 
     def half_close(self, direction: Direction) -> int:
         """Send the receiver in this direction the end of the stream (FIN), after the queued bytes.
@@ -186,7 +183,7 @@ class FaultProxy:
                 link.half_close(direction)
             return len(self._links)
 
-        return self._call(change)
+        return self._running.call(change)
 
     def take_down(self) -> None:
         """Break all connections and refuse new ones."""
@@ -253,7 +250,7 @@ class FaultProxy:
 
         def change(rules: Rules) -> None:
             rules.latency, rules.slice_size, rules.slice_pause = 0.0, None, 0.0
-            rules.passing.set()
+            _resume(rules)
             rules.faults.clear()
 
         self._change(None, change)
@@ -264,11 +261,8 @@ class FaultProxy:
             raise RuntimeError("the proxy is not running: use it in an 'async with' block")
         return self._portal
 
-    def _call(self, function: Callable[[], T]) -> T:
-        return self._running.call(function)
-
     def _change(self, direction: Direction | None, change: Callable[[Rules], None]) -> None:
-        self._call(lambda: self._set(direction, change))
+        self._running.call(self._set, direction, change)
 
     def _add(self, fault: FrameFault, direction: Direction | None) -> FrameFault:
         self._change(direction, lambda rules: rules.faults.append(fault))
@@ -278,9 +272,6 @@ class FaultProxy:
         for each in Direction:
             if direction in (None, each):
                 change(self._rules[each])
-
-    def _resume(self, direction: Direction | None) -> None:
-        self._set(direction, lambda rules: rules.passing.set())
 
     def _reset_all(self) -> int:
         links = list(self._links)
@@ -320,3 +311,11 @@ class FaultProxy:
         self._server = None
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # the sockets are closed in the next step of the loop
+
+
+def _stall(rules: Rules) -> None:
+    rules.passing.clear()
+
+
+def _resume(rules: Rules) -> None:
+    rules.passing.set()
