@@ -69,5 +69,6 @@ GOALS = (
     Goal("spark.write", 1.2, "spark.send-jmsaio"),
     Goal("spark.write", 1.5, "spark.send-raw"),
     Goal("spark.write-dedup", 0.5, "spark.write"),
-    Goal("spark.archive", 0.7, "spark.read-two"),
+    # Parquet takes the JVM 20 us of CPU a row, 6 of them for the two maps of properties; reading takes 33 in all.
+    Goal("spark.archive", 0.6, "spark.read-two"),
 )

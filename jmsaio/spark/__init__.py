@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jmsaio.model.arguments import shown
-from jmsaio.spark.planning.offsets import Behind, behind, shown_offset
+from jmsaio.spark.planning.offsets import Behind, shown_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,8 @@ def lag(progress: Mapping[str, Any]) -> dict[str, Behind]:
     """
     found: dict[str, Behind] = {}
     for source in progress["sources"]:
-        found |= behind(shown_offset(source))
+        shown = shown_offset(source).get("behind", {})
+        found |= {topic: Behind(**one) for topic, one in shown.items()}
     return found
 
 

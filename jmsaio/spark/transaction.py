@@ -147,7 +147,10 @@ async def write_rows(
                 await _send_number(transport, configuration, batch, transaction)
                 last.receiver.acknowledge([last.record], transaction)
         except BaseException:
-            await _abort(transaction)
+            try:
+                await transaction.abort()
+            except JMSError as error:
+                _log.warning("the broker rolls a transaction back after its time-out: %s", error)
             raise
         await transaction.commit()
         return sent
@@ -226,13 +229,6 @@ async def _receive(receiver: Receiver, woken: asyncio.Event, seconds: float, bat
             f"{batch.queue}: the message with the number of the query's last batch was not received in {seconds:g} s: "
             "another client or a time to live removed it. Delete the queue to have that batch sent again"
         ) from None
-
-
-async def _abort(transaction: Transaction) -> None:
-    try:
-        await transaction.abort()
-    except JMSError as error:
-        _log.warning("the broker rolls a transaction back after its time-out: %s", error)
 
 
 def _now() -> int:

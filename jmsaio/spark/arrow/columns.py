@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
-from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
+from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.conversion import PROPERTY_MATRIX
 from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.values import Value
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, find_column
+from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type
 
 #: Spark's TIMESTAMP: an instant in microseconds.
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -91,7 +91,7 @@ class RowBatches:
     """Maker of record batches of the rows of one topic or one partition.
 
     With ``fail_on_error``, a part of a message that can't be decoded is an error; otherwise the part is NULL, and
-    ``decode_error`` has the reason. Raises ConfigurationError if a column does not exist.
+    ``decode_error`` has the reason.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class RowBatches:
         self.partition = None if index < 0 else index
         self._fail_on_error = fail_on_error
         # decode_error is built last, because the other columns report their problems first.
-        builders = [_builder(column.name) for column in columns]
+        builders = [_BUILDERS[column.name] for column in columns]
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
 
     def fields(self) -> frozenset[str]:
@@ -141,13 +141,6 @@ class RowBatches:
             raise MalformedMessageError(
                 f"{self.topic}, position {place}: {reason}; the option onDecodeError=row reads it with NULL there"
             )
-
-
-def _builder(name: str) -> _Build:
-    known = find_column(name)
-    if known is None:
-        raise ConfigurationError(f"there is no column {name!r:.100}")
-    return _BUILDERS[known.name]
 
 
 def _copied(column: Column) -> _Build:

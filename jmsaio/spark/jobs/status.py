@@ -15,7 +15,7 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.batch_planning import Backlog, find_stores, list_sources, source_of
-from jmsaio.spark.planning.offsets import Behind, from_json
+from jmsaio.spark.planning.offsets import GONE, Behind, from_json
 from jmsaio.spark.planning.plan import locate
 from jmsaio.spark.planning.ranges import Loss
 from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses
@@ -26,7 +26,6 @@ from jmsaio.spark.worker import connected_by
 CHECKPOINT: Final = "_checkpoint"
 LOSSES: Final = "_losses"
 _OFFSETS: Final = "offsets"
-_GONE: Final = "the topic, or the partition, no longer exists"
 
 
 @attrs.frozen
@@ -117,7 +116,7 @@ async def _find(
     async with connected_by(options) as (transport, configuration):
         names = await list_sources(transport, source_of(options, configuration), may_miss=True)
         stores = await find_stores(transport, names)
-        losses = [Loss(topic, place, None, _GONE) for topic, place in places.items() if topic not in stores]
+        losses = [Loss(topic, place, None, GONE) for topic, place in places.items() if topic not in stores]
         found = {topic: locate(topic, places[topic], stores[topic]) for topic in places if topic in stores}
         starts = {topic: place for topic, (place, _) in found.items()}
         losses += [loss for _, loss in found.values() if loss is not None]

@@ -1,7 +1,7 @@
 """The table of row columns: names, types, and the options that select them.
 
 The names are those of JMS, so that a Spark predicate and a selector look alike; Spark ignores their case. The table is
-frozen: archives record its version.
+frozen: archives have its columns.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from typing import Final
 import attrs
 
 from jmsaio.model.headers import HEADER_COLUMNS
-
-#: Version of the table. Adding, renaming or retyping a column increments it.
-VERSION: Final = 1
 
 
 class Type(enum.Enum):

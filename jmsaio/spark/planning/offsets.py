@@ -17,7 +17,7 @@ from jmsaio.spark.planning.ranges import Loss, Range
 Offsets = Mapping[str, Place]
 #: Version of the JSON form.
 VERSION: Final = 1
-_GONE: Final = "the topic, or the partition, no longer exists"
+GONE: Final = "the topic, or the partition, no longer exists"
 _BEHIND: Final = "the batch ends after the last entry that readers receive, unlike when it was planned"
 
 
@@ -86,11 +86,6 @@ def shown_offset(source: Mapping[str, Any]) -> Mapping[str, Any]:
     return shown if isinstance(shown, Mapping) else {}
 
 
-def behind(shown: Mapping[str, Any]) -> dict[str, Behind]:
-    """Extract the backlog that ``with_behind`` put into a query's progress; empty for other sources."""
-    return {topic: Behind(**one) for topic, one in shown.get("behind", {}).items()}
-
-
 def _start(topic: str, start: Offsets, store: Stored) -> tuple[Place, Loss | None]:
     return locate(topic, start[topic], store) if topic in start else (store.first, None)
 
@@ -134,7 +129,7 @@ def advance(
         retained: topics with a durable subscription that retains unread messages: deleted oldest ledgers were read,
             so they are not a loss.
     """
-    losses = [Loss(topic, place, None, _GONE) for topic, place in start.items() if topic not in stores]
+    losses = [Loss(topic, place, None, GONE) for topic, place in start.items() if topic not in stores]
     starts: dict[str, Place] = {}  # of the partitions that are read in this batch
     for topic, store in stores.items():
         is_unused = store.end is None or (topic not in start and store.is_unused)
@@ -210,7 +205,7 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
     for run in Range(topic, start, end, store.entries).runs() if start < end else ():
         if not entries:
             break
-        step = min(entries, run.stop - run.first)
+        step = min(entries, run.entries)
         place, entries = Place(run.ledger, run.first + step), entries - step
     place = max(start, min(place, end))  # the end can lie in the batch of the last entry, or before a closing topic's
     return locate(topic, place, store)[0]
@@ -229,7 +224,7 @@ def between(
     for topic in sorted(topic for topic in end if start.get(topic) != end[topic]):
         store = stores.get(topic)
         if store is None:
-            losses.append(Loss(topic, start.get(topic, end[topic]), None, _GONE))
+            losses.append(Loss(topic, start.get(topic, end[topic]), None, GONE))
             continue
         first, loss = _start(topic, start, store)
         last, ended = locate(topic, end[topic], store)

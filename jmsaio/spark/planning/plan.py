@@ -11,7 +11,7 @@ import attrs
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Loss, Range
+from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 
 #: Maximum ranges of a task, and their maximum entries and bytes if there are several: reading fewer takes less time
@@ -143,7 +143,7 @@ def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> 
 def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
     """Estimate the bytes of a range's entries by the mean size of each ledger; unknown ledgers have none."""
     known = {ledger.id: ledger for ledger in ledgers if ledger.entries}
-    runs = [(known[run.ledger], _length(run)) for run in range.runs() if run.ledger in known]
+    runs = [(known[run.ledger], run.entries) for run in range.runs() if run.ledger in known]
     return round(sum(ledger.bytes * entries / ledger.entries for ledger, entries in runs))
 
 
@@ -212,7 +212,7 @@ def _divided(number: int, by: int) -> int:
 def _cut(whole: Range, entries: int, pieces: int) -> Iterator[Range]:
     """Cut a range into ``pieces`` of about equally many entries, each from its first entry to after its last."""
     runs = whole.runs()
-    before = [0, *accumulate(map(_length, runs))]  # entries before each run
+    before = [0, *accumulate(run.entries for run in runs)]  # entries before each run
 
     def place(number: int) -> Place:
         """Return the place of the entry with a number in the range."""
@@ -223,7 +223,3 @@ def _cut(whole: Range, entries: int, pieces: int) -> Iterator[Range]:
         last = place(high - 1)
         start, end = place(low) if low else whole.start, last._replace(entry=last.entry + 1)
         yield _clipped(attrs.evolve(whole, start=start, end=end if high < entries else whole.end))
-
-
-def _length(run: EntryRun) -> int:
-    return run.stop - run.first

@@ -27,6 +27,11 @@ class EntryRun(NamedTuple):
     first: int
     stop: int
 
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+        return self.stop - self.first
+
 
 @attrs.frozen
 class Range:
@@ -66,7 +71,7 @@ class Range:
 
     def entries(self) -> int:
         """Count the entries without acknowledged ones; if the ledgers are unknown, return a minimum."""
-        return sum(run.stop - run.first for run in self.runs())
+        return sum(run.entries for run in self.runs())
 
 
 def _without(run: EntryRun, spans: Sequence[Span]) -> Iterator[EntryRun]:
