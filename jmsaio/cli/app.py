@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import click
 
 from jmsaio.cli.broker import broker
-from jmsaio.cli.browse import browse, peek
 from jmsaio.cli.common.output import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE, show_help_alone
 from jmsaio.cli.dlq import dlq
 from jmsaio.cli.doctor import doctor
 from jmsaio.cli.guide import guide
-from jmsaio.cli.receive import receive
+from jmsaio.cli.receive import browse, peek, receive
 from jmsaio.cli.send import SendingStopped, send
 from jmsaio.cli.spark.group import spark
 from jmsaio.cli.states import queues, stats, topics

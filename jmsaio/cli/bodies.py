@@ -28,7 +28,8 @@ from jmsaio.model.headers import FIELDS as HEADER_FIELDS, OF_APPLICATION, Holds,
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
+from jmsaio.model.text import PARSERS
+from jmsaio.model.values import Byte, Char, Float, Long, Short
 
 
 def _boolean(text: str) -> bool:
@@ -41,12 +42,7 @@ def _boolean(text: str) -> bool:
 TYPES: Mapping[str, Callable[[str], bool | int | float | str]] = {
     "string": str,
     "boolean": _boolean,
-    "byte": lambda text: Byte(int(text)),
-    "short": lambda text: Short(int(text)),
-    "int": lambda text: Int(int(text)),
-    "long": lambda text: Long(int(text)),
-    "float": lambda text: Float(float(text)),
-    "double": lambda text: Double(float(text)),
+    **{kind: PARSERS[kind] for kind in ("byte", "short", "int", "long", "float", "double")},
 }
 
 

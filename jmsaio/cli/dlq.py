@@ -9,7 +9,6 @@ import attrs
 import click
 from rich.text import Text
 
-from jmsaio.cli.browse import browse_each
 from jmsaio.cli.common.connecting import (
     agreed,
     broker_options,
@@ -19,12 +18,12 @@ from jmsaio.cli.common.connecting import (
     read_connection,
     require_destination,
     require_terminal,
+    run,
     selector_option,
     target_options,
     topic_option,
     yes_option,
 )
-from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import (
     ERROR,
     NOTHING,
@@ -37,6 +36,7 @@ from jmsaio.cli.common.output import (
     show_help_alone,
     write_outcome,
 )
+from jmsaio.cli.receive import browse_each
 from jmsaio.cli.show import body_text, clock_text, to_json
 from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.cli.transfer import perform, transfer_options

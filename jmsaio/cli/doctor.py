@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import address_options, read_connection
-from jmsaio.cli.common.interrupts import run
+from jmsaio.cli.common.connecting import address_options, read_connection, run
 from jmsaio.cli.common.output import ERROR, OK, Output, json_option, make_output, printable
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Topic, resolve

@@ -1,4 +1,4 @@
-"""``jmsaio receive``: receives messages, and acknowledges each one after the output's reader has read it."""
+"""``jmsaio receive`` acknowledges messages once the output's reader has them; ``browse`` and ``peek`` show them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import os
 import select
 import stat
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
@@ -21,8 +22,9 @@ from jmsaio.cli.common.connecting import (
     destination,
     read_connection,
     require_destination,
+    run,
+    with_options,
 )
-from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from jmsaio.client.lifetime.scope import Opening
     from jmsaio.client.session import Session
 
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Checks of the output's pipe before the first pause: a waiting reader reads a line within microseconds.
 _QUICK = 20
@@ -225,3 +230,87 @@ def _reader_gone(output: int) -> bool:
     poll = select.poll()
     poll.register(output, 0)  # a closed pipe is reported even if no event is requested
     return bool(poll.poll(0))
+
+
+def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator that adds the options of a command that shows ``count`` messages; None: all."""
+    default = "all" if count is None else str(count)
+    return lambda command: with_options(
+        command,
+        click.argument("name", metavar="QUEUE", shell_complete=complete_destination),
+        connection_options,
+        click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\"."),
+        click.option(
+            "-n", "--count", type=click.IntRange(min=1), default=count,
+            help=f"Maximum number of messages; default: {default}.",
+        ),
+        click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does)."),
+        create_option,
+        json_option,
+    )  # fmt: skip
+
+
+@click.command()
+@_options(count=None)
+def browse(**options: Any) -> int:
+    """Show the messages of a queue without consuming them.
+
+    The exit code is 3 if there are none.
+    """
+    return _show(**options)
+
+
+@click.command()
+@_options(count=10)
+def peek(**options: Any) -> int:
+    """Show the first messages of a queue without consuming them; 'jmsaio browse' shows all.
+
+    The exit code is 3 if there are none.
+    """
+    return _show(**options)
+
+
+def _show(
+    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
+    headers: bool, create: bool, as_json: bool | None,
+) -> int:  # fmt: skip
+    if topic:
+        raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
+    config = read_connection(url, settings)
+    if selector:
+        Selector(selector)  # report a syntax error before connecting
+    return run(_browse(config, name, selector, count, headers, create, make_output(as_json)))
+
+
+async def browse_each(
+    config: dict[str, object], name: str, selector: str | None, limit: int | None, use: Callable[[Message], None]
+) -> int:
+    """Call ``use`` with the messages of a queue, up to ``limit``; return their number. Nothing is consumed."""
+    import jmsaio
+
+    seen = 0
+    async with (
+        jmsaio.connect(config, auto_start=False) as connection,
+        connection.create_session() as session,
+        session.create_browser(session.create_queue(name), selector) as browser,
+    ):
+        async for message in browser.stream():
+            use(message)
+            seen += 1
+            if limit is not None and seen >= limit:
+                break
+    return seen
+
+
+async def _browse(
+    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, create: bool,
+    output: Output,
+) -> int:  # fmt: skip
+    if not create:
+        await require_destination(config, Queue(name), output)
+    seen = await browse_each(config, name, selector, limit, lambda message: write(output, message, headers))
+    if not seen:
+        output.remark(f"no message in {printable(name)}")
+        return NOTHING
+    output.remark(f"{seen} messages seen in {printable(name)}, all still there")
+    return OK

@@ -20,8 +20,8 @@ from jmsaio.cli.common.connecting import (
     destination,
     read_connection,
     require_rest,
+    run,
 )
-from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import OK, Output, json_option, make_output, printable
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.arguments import shown

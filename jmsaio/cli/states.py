@@ -17,8 +17,8 @@ from jmsaio.cli.common.connecting import (
     complete_destination,
     connection_options,
     read_connection,
+    run,
 )
-from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, make_output, printable, table_text, width_of
 from jmsaio.config import Configuration, load
 from jmsaio.errors import JMSError

@@ -13,9 +13,9 @@ from jmsaio.cli.common.connecting import (
     connection_options,
     destination,
     read_connection,
+    run,
     yes_option,
 )
-from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable, show_help_alone
 from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.config import Configuration, load

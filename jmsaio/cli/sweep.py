@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import Number, broker_options, read_connection
-from jmsaio.cli.common.interrupts import run
+from jmsaio.cli.common.connecting import Number, broker_options, read_connection, run
 from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, shown_age
 from jmsaio.config import Configuration, load
 

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from jmsaio.cli.common.connecting import Number, address_options, read_connection
-from jmsaio.cli.common.interrupts import run
+from jmsaio.cli.common.connecting import Number, address_options, read_connection, run
 from jmsaio.cli.states import open_admin
 from jmsaio.config import load
 

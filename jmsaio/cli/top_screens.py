@@ -22,8 +22,8 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input, Static
 from textual.worker import Worker, WorkerState
 
-from jmsaio.cli.browse import browse_each
 from jmsaio.cli.common.output import ERROR, INTERRUPTED, OK, fitting, not_shown, printable
+from jmsaio.cli.receive import browse_each
 from jmsaio.cli.show import to_row, to_text
 from jmsaio.cli.states import BATCHES, COLUMNS, MESSAGES, TEXTS, detail_of, lines_of, order_of, table_of
 from jmsaio.config import Configuration

@@ -13,11 +13,11 @@ from jmsaio.cli.common.connecting import (
     broker_options,
     complete_destination,
     read_connection,
+    run,
     selector_option,
     with_options,
     yes_option,
 )
-from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import ERROR, Output, json_option, make_output, progress_of, write_outcome
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue

@@ -20,9 +20,7 @@ from jmsaio import (
     Byte,
     BytesMessage,
     DeliveryMode,
-    Double,
     Float,
-    Int,
     Long,
     MapMessage,
     Message,
@@ -48,10 +46,10 @@ from jmsaio.model.messages.message import Property
         ("a:boolean=TRUE", "a", True, bool),
         ("a:byte=-128", "a", -128, Byte),
         ("a:short=7", "a", 7, Short),
-        ("a:int=5", "a", 5, Int),
+        ("a:int=5", "a", 5, int),
         ("a:long=99999999999", "a", 99999999999, Long),
         ("a:float=1.5", "a", 1.5, Float),
-        ("a:double=1e300", "a", 1e300, Double),
+        ("a:double=1e300", "a", 1e300, float),
     ],
 )
 def test_a_property_is_read_with_its_type(text: str, name: str, value: Any, kind: type) -> None:

@@ -1,4 +1,4 @@
-"""Shared by commands that connect: options, configuration, event loop, completion, and the question before deleting."""
+"""Shared by commands that connect: options, configuration, event loop, interrupts, completion, and questions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import functools
 import math
 import os
 import pathlib
+import signal
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+import time
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
+import attrs
 import click
 
-from jmsaio.cli.common.output import Output, printable
+from jmsaio.cli.common.output import INTERRUPTED, Output, printable
 from jmsaio.config import Configuration, load
 from jmsaio.config.declaring import directory
 from jmsaio.config.options import Section, Status
@@ -238,3 +242,60 @@ def require_terminal(yes: bool) -> None:
     """Check that a question can be asked, unless ``--yes`` was given. Raises click.UsageError."""
     if not yes and not sys.stdin.isatty():
         raise click.UsageError("this deletes messages or moves them; give --yes if that is meant")
+
+
+#: Seconds for which further interrupts count as the first one: keys are pressed twice, and terminals repeat them.
+_SAME: Final = 1.0
+#: Shows the cursor, which the line with the progress hides.
+_SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine on a new event loop; an interrupt closes the connection before the command exits.
+
+    Another interrupt, a second or more after the first one, ends the process at once, without a traceback: as after a
+    kill, what was sent and not yet acknowledged is sent again by the next run.
+
+    Raises:
+        KeyboardInterrupt: the command was interrupted.
+    """
+    interrupts = _Interrupts()
+    try:
+        previous = signal.signal(signal.SIGINT, interrupts.handle)
+    except ValueError:  # another thread than the main one, which receives no signals
+        return asyncio.run(work)
+    try:
+        return asyncio.run(interrupts.watch(work))
+    except asyncio.CancelledError:
+        if interrupts.first is None:
+            raise
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@attrs.define(eq=False)
+class _Interrupts:
+    """The interrupts of one command; ``first`` is the time of the first one."""
+
+    first: float | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _task: asyncio.Task[Any] | None = None
+
+    async def watch(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine as the task that an interrupt cancels."""
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        return await work
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle the signal."""
+        now = time.monotonic()
+        if self._loop is None or self._task is None:
+            raise KeyboardInterrupt
+        if self.first is None:
+            self.first = now
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        elif now - self.first >= _SAME:
+            sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}jmsaio: interrupted again\n")
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)

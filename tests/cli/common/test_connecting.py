@@ -1,11 +1,14 @@
-"""The configuration that send, receive and browse are given."""
+"""The configuration that commands are given; Ctrl-C closes their connection, and a later one ends them at once."""
 
 from __future__ import annotations
 
 import asyncio
 import pathlib
+import signal
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import anyio.to_thread
@@ -15,7 +18,16 @@ from click.shell_completion import ShellComplete
 
 import jmsaio
 from jmsaio.cli.app import app
-from jmsaio.cli.common.connecting import CONNECT_TIMEOUT, agreed, full_name, read_connection, require_rest, with_options
+from jmsaio.cli.common.connecting import (
+    CONNECT_TIMEOUT,
+    agreed,
+    full_name,
+    read_connection,
+    require_rest,
+    run,
+    with_options,
+)
+from jmsaio.cli.common.output import INTERRUPTED
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError
 from tests.support.broker import TestBroker
@@ -152,3 +164,53 @@ def test_the_answer_on_a_terminal_decides(answer: str, result: bool, monkeypatch
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(click.termui, "visible_prompt_func", lambda prompt: answer)
     assert agreed("delete it?", False) is result
+
+
+_COMMAND = """
+import asyncio
+import jmsaio.cli.app
+from jmsaio.cli.common.connecting import run
+
+async def work():
+    try:
+        print("started", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep({closing})
+        print("closed", flush=True)
+
+@jmsaio.cli.app.app.command("wait")
+def wait():
+    return run(work())
+
+raise SystemExit(jmsaio.cli.app.main(["wait"]))
+"""
+
+
+def test_run_gives_the_code() -> None:
+    async def work() -> int:
+        return 7
+
+    assert run(work()) == 7
+
+
+@pytest.mark.parametrize(
+    ("closing", "pauses", "closed"), [(0.2, [], True), (0.5, [0.03, 0.03], True), (60, [0.03, 1.2], False)]
+)
+def test_only_an_interrupt_a_second_after_the_first_ends_a_command_before_it_is_closed(
+    closing: float, pauses: list[float], closed: bool
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _COMMAND.format(closing=closing)], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(signal.SIGINT)
+    for pause in pauses:
+        time.sleep(pause)
+        process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=50)
+    assert process.returncode == INTERRUPTED
+    assert output == ("closed\n" if closed else "")
+    assert errors.strip() == ("jmsaio: interrupted" if closed else "jmsaio: interrupted again")
