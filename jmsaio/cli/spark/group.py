@@ -1,16 +1,28 @@
-"""The command group ``jmsaio spark``."""
+"""The command group ``jmsaio spark``, and its short commands: ``check``, ``status``, ``cleanup`` and ``replay``."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from jmsaio.cli.common.output import show_help_alone
+from jmsaio.cli.common.connecting import Number, broker_options, full_name, of_option, selector_option, topic_option
+from jmsaio.cli.common.output import (
+    DATA_LOSS,
+    ERROR,
+    NOTHING,
+    OK,
+    PARTLY,
+    json_option,
+    make_output,
+    printable,
+    show_help_alone,
+)
 from jmsaio.cli.spark.archive import archive
-from jmsaio.cli.spark.check import check
-from jmsaio.cli.spark.cleanup import cleanup
 from jmsaio.cli.spark.dlq import dlq
-from jmsaio.cli.spark.replay import replay
-from jmsaio.cli.spark.status import status
+from jmsaio.cli.spark.running import FOLDER, needs_extra, pairs, read_source, running, session_options, write_summary
+from jmsaio.model.destinations import parse_destination_text
+from jmsaio.spark.jobs.failures import reason_of
 
 
 @click.group(invoke_without_command=True)
@@ -26,5 +38,178 @@ def spark(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (check, archive, status, replay, dlq, cleanup):
-    spark.add_command(command)
+spark.add_command(archive)
+spark.add_command(dlq)
+
+
+@spark.command()
+@broker_options
+@session_options
+def check(
+    url: str | None, settings: tuple[str, ...], master: str, conf: tuple[str, ...], as_json: bool | None
+) -> int:  # fmt: skip
+    """Check Java, the packages here and on a worker, and the connection from a worker to the broker.
+
+    The exit code is 1 if something needs fixing.
+    """
+    from jmsaio.spark.jobs.check import Finding, check_driver, check_session
+    from jmsaio.spark.options.parse import Use, parse_options
+    from jmsaio.spark.session import open_session
+
+    source, chosen = read_source(url, settings), pairs("--conf", conf)
+    output = make_output(as_json)
+    parse_options(source, Use.WRITE)  # raises for invalid options, and for secrets in their texts
+    findings = check_driver()
+    if not any(each.advice for each in findings):
+        try:
+            with open_session(master, chosen) as session:
+                findings += check_session(session, source)
+        except Exception as error:  # anything that prevents Spark from starting
+            advice = f"Spark did not start at {master}: {reason_of(error)}; see the lines above, and --master"
+            findings.append(Finding("session", "none", advice))
+    wrong = [each for each in findings if each.advice]
+    if not output.as_json:
+        for each in findings:
+            output.line(printable(f"{'FAIL' if each.advice else 'ok':4}  {each.what}: {each.advice or each.found}"))
+    write_summary(output, {
+        "job": "check",
+        "ok": not wrong,
+        "findings": [{"what": each.what, "found": each.found, "advice": each.advice} for each in findings],
+    }, f"{len(wrong)} of {len(findings)} need something" if wrong else "all is there")  # fmt: skip
+    return ERROR if wrong else OK
+
+
+@spark.command()
+@click.argument("folder", type=FOLDER)
+@broker_options
+@click.option("--losses", type=FOLDER, help="The dataLossFolder of a stream: also list the losses noted there.")
+@json_option
+@needs_extra
+def status(
+    folder: str, url: str | None, settings: tuple[str, ...], losses: str | None, as_json: bool | None
+) -> int:  # fmt: skip
+    """Report the unread messages of a stream or an archive. FOLDER is a checkpoint, or an archive. Needs no Java.
+
+    The backlog is counted in entries; a batch of messages is one. The exit code is 4 if messages that are to be read
+    next no longer exist.
+    """
+    from jmsaio.spark.jobs.status import status as find_status
+
+    output = make_output(as_json)
+    summary = find_status(read_source(url, settings), folder, losses)
+    if not output.as_json:
+        for each in summary["partitions"]:
+            where = "not read yet" if each["place"] is None else f"at {each['place']}"
+            output.line(printable(f"{each['topic']}: {where}, {_behind(each)}"))
+        for name in ("lost", "missing"):
+            for sentence in summary[name]:
+                output.line(printable(f"{name}: {sentence}"))
+    last = ", ".join(f"{name} {value}" for name, value in summary["last"].items())
+    write_summary(output, summary, f"{_behind(summary)}; {last}")
+    return DATA_LOSS if summary["missing"] else OK
+
+
+def _behind(each: dict[str, object]) -> str:
+    since = f", oldest published {each['oldest']}" if each["oldest"] else ""
+    return f"{each['entries']} entries, about {each['bytes']} bytes behind{since}"
+
+
+@spark.command()
+@click.argument("destination")
+@topic_option
+@of_option
+@broker_options
+@click.option("--subscription", metavar="NAME", help="Delete this subscription.")
+@click.option(
+    "--all", "every", is_flag=True,
+    help="Delete all subscriptions named jmsaio-spark-*, except jmsaio-spark-redrive.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only list the subscriptions.")
+@json_option
+@needs_extra
+def cleanup(
+    destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...],
+    subscription: str | None, every: bool, dry_run: bool, as_json: bool | None,
+) -> int:  # fmt: skip
+    """Delete subscriptions that jobs created on DESTINATION and that retain messages. Needs no Java.
+
+    Stop archives and streams first: they connect no consumer, so their use of a subscription can't be detected. An
+    archive with --consume needs its subscription to resume. A subscription with consumers is kept, and the exit code
+    is 5; it is 3 if there is no subscription. After jmsaio-spark-redrive is deleted, the next redrive sends stored dead
+    letters again. Subscriptions with other names are never touched.
+    """
+    from jmsaio.maintenance.job_cursors import clean_up
+    from jmsaio.spark.options.parse import Use, parse_options
+    from jmsaio.spark.worker import call_broker
+
+    if (subscription is not None and every) or not (subscription is not None or every or dry_run):
+        raise click.UsageError("give --subscription NAME or --all to delete, or --dry-run to see what there is")
+    named = parse_destination_text(full_name(destination, topic))
+    output = make_output(as_json)
+    summary = call_broker(
+        parse_options(read_source(url, settings), Use.WRITE),
+        partial(clean_up, destination=named, of=of, subscription=subscription, dry_run=dry_run),
+    )
+    if not output.as_json:
+        for each in summary["cursors"]:
+            why = f": {each['reason']}" if each["reason"] else f", {each['backlog']} entries behind"
+            output.line(printable(f"{each['state']} {each['subscription']} of {each['topic']}{why}"))
+    count = len(summary["cursors"])
+    text = f"{count} found" if dry_run else f"{summary['deleted']} of {count} deleted"
+    write_summary(output, summary, text)
+    return PARTLY if summary["kept"] else OK if count else NOTHING
+
+
+@spark.command()
+@click.argument("folder", type=FOLDER)
+@broker_options
+@click.option("--as-new", is_flag=True, help="Send new messages with the archived id as a property (the default).")
+@click.option(
+    "--dedup",
+    is_flag=True,
+    help="Send each message only once even if the replay is repeated; the target must have deduplication.",
+)
+@selector_option
+@click.option("--rate", type=Number(min=0, min_open=True), metavar="N", help="Maximum messages per second.")
+@click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
+@click.option(
+    "--allow-same", is_flag=True, help="Allow sending messages to the destination that they were archived from."
+)
+@click.option("--dry-run", is_flag=True, help="Only report what would be sent.")
+@session_options
+def replay(
+    folder: str, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
+    rate: float | None, moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
+    as_json: bool | None,
+) -> int:  # fmt: skip
+    """Send the messages of the archive in FOLDER, in order within each source partition.
+
+    Repeating a failed run sends the messages again that it had already sent, unless --dedup lets the broker drop them.
+    """
+    from jmsaio.spark.jobs.replay import ReplayOrder, replay as replay_archive
+
+    if as_new and dedup:
+        raise click.UsageError("--as-new and --dedup exclude each other")
+    order = ReplayOrder(
+        connection=read_source(url, settings), folder=folder, mapping=pairs("--map-destination", moves),
+        selector=selector, rate=rate, allow_same=allow_same, dedup=dedup,
+    )  # fmt: skip
+    output = make_output(as_json)
+    with running(output, master, pairs("--conf", conf)) as (start, _):
+        summary = replay_archive(start(), order, dry_run=dry_run)
+    if not output.as_json:
+        for each in summary["destinations"]:
+            output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))
+    text = f"{summary['rows']} messages {_done(dry_run, dedup)}"
+    left = (
+        f", {summary['undecodable']} left out because they can't be read completely" if summary["undecodable"] else ""
+    )
+    write_summary(output, summary, text + left)
+    return PARTLY if summary["undecodable"] else OK
+
+
+def _done(dry_run: bool, dedup: bool) -> str:
+    """Describe what was done with the messages."""
+    if dry_run:
+        return "to send"
+    return "offered; the broker drops those that it already has" if dedup else "sent"

@@ -1,14 +1,120 @@
-"""The group of commands."""
+"""The group of commands, and ``check``, ``status``, ``cleanup`` and ``replay``: arguments, output, exit codes."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.output import OK
+from jmsaio.cli.common.output import DATA_LOSS, ERROR, NOTHING, OK, PARTLY, USAGE
+from jmsaio.model.destinations import Queue
+from tests.cli.spark.jobs import URL, Finding, Jobs, last
 
 
 def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["spark"]) == OK
     output = capsys.readouterr().out
     assert all(name in output for name in ("archive", "check", "replay", "status"))
+
+
+def test_a_check_says_of_each_thing_whether_it_is_there(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "check", *URL, "--no-json"]) == OK
+    assert capsys.readouterr().out.splitlines() == ["ok    java: /usr/bin/java", "ok    worker: python", "all is there"]
+    assert jobs.asked[1] == {"url": "pulsar://h", "connect_timeout": "3.0"}
+    jobs.worker = [Finding("pyarrow on the worker", "missing", "install it")]
+    assert main(["spark", "check", *URL, "--json"]) == ERROR
+    summary = last(capsys)
+    assert summary["ok"] is False
+    assert summary["findings"][1] == {"what": "pyarrow on the worker", "found": "missing", "advice": "install it"}
+
+
+def test_a_check_that_fails_early_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.driver = [Finding("java", "missing", "install Java 17")]
+    assert main(["spark", "check", *URL, "--no-json"]) == ERROR
+    assert "FAIL  java: install Java 17" in capsys.readouterr().out
+    assert jobs.asked == []
+
+
+def test_a_session_that_does_not_start_is_a_finding(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.failure = RuntimeError("\nJava gateway process exited\nmore")
+    assert main(["spark", "check", *URL, "--no-json"]) == ERROR
+    assert "session: Spark did not start at local[2]: Java gateway process exited; see" in capsys.readouterr().out
+
+
+def test_a_connection_that_the_source_refuses_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "check", *URL, "-o", "authPlugin=token", "-o", "authParams=token:x"]) == USAGE
+    assert "a secret does not belong in an option" in capsys.readouterr().err
+    assert jobs.asked == []
+
+
+def test_the_backlog_of_each_partition_and_of_all_is_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["spark", "status", "folder", *URL, "--no-json"]) == OK
+    assert capsys.readouterr().out.splitlines() == [
+        "t: at 1:2, 3 entries, about 90 bytes behind, oldest published 2026-01-01T00:00:00Z",
+        "u: not read yet, 0 entries, about 0 bytes behind",
+        "3 entries, about 90 bytes behind, oldest published 2026-01-01T00:00:00Z; batch 7, committed True",
+    ]
+    assert jobs.asked == [f"{Path.cwd()}/folder", None]
+
+
+def test_what_is_missing_has_an_exit_code(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.lost = ["1:0 is gone"]
+    assert main(["spark", "status", "folder", "--losses", "lost", *URL, "--json"]) == DATA_LOSS
+    assert last(capsys)["missing"] == ["1:0 is gone"]
+    assert jobs.asked == [f"{Path.cwd()}/folder", f"{Path.cwd()}/lost"]
+
+
+CLEANUP = ["spark", "cleanup", "orders", *URL]
+
+
+def cursor(state: str, reason: str | None = None) -> dict[str, Any]:
+    return {"topic": "t", "subscription": "jmsaio-spark-x", "backlog": 3, "state": state, "reason": reason}
+
+
+def test_what_was_deleted_and_what_was_kept_is_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs.cursors = [cursor("deleted")]
+    assert main([*CLEANUP, "--all", "--json"]) == OK
+    assert last(capsys)["deleted"] == 1
+    jobs.cursors.append(cursor("kept", "it has 1 consumers"))
+    assert main([*CLEANUP, "--subscription", "jmsaio-spark-x", "--of", "jms-queue", "--no-json"]) == PARTLY
+    assert capsys.readouterr().out.splitlines() == [
+        "deleted jmsaio-spark-x of t, 3 entries behind", "kept jmsaio-spark-x of t: it has 1 consumers",
+        "1 of 2 deleted",
+    ]  # fmt: skip
+    order = jobs.orders[1]
+    assert (order["destination"], order["subscription"], order["of"]) == (
+        Queue("orders"), "jmsaio-spark-x", "jms-queue",
+    )  # fmt: skip
+    assert jobs.asked == []
+
+
+def test_nothing_to_delete_has_an_exit_code(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CLEANUP, "--dry-run", "--no-json"]) == NOTHING
+    assert capsys.readouterr().out == "0 found\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "--subscription", "jmsaio-spark-x"]])
+def test_what_to_delete_is_said(jobs: Jobs, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CLEANUP, *arguments]) == USAGE
+    assert "give --subscription NAME or --all" in capsys.readouterr().err
+    assert jobs.orders == []
+
+
+def test_an_archive_is_replayed_where_it_was_mapped_to(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["spark", "replay", "folder", *URL, "--map-destination", "orders=copy", "--rate", "10", "--no-json"]
+    assert main(arguments) == OK
+    assert capsys.readouterr().out.splitlines() == ["queue://orders to queue://copy: 4", "4 messages sent"]
+    order = jobs.orders[0]
+    assert (order["mapping"], order["rate"], order["allow_same"]) == ({"orders": "copy"}, 10.0, False)
+    jobs.undecodable = 2
+    assert main([*arguments, "--dry-run"]) == PARTLY
+    assert "4 messages to send, 2 left out" in capsys.readouterr().out
+
+
+def test_a_replay_that_deduplicates_does_not_say_that_all_was_sent(
+    jobs: Jobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["spark", "replay", "folder", *URL, "--dedup", "--no-json"]) == OK
+    assert "4 messages offered; the broker drops those that it already has\n" in capsys.readouterr().out
