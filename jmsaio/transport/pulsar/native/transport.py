@@ -28,9 +28,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import (
-    Admin,
     Capabilities,
-    LinkListener,
     Reader,
     ReaderOptions,
     Receiver,
@@ -41,7 +39,6 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
-from jmsaio.transport.clock import Clock
 from jmsaio.transport.names import CLIENT, process_name, unique_name
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
@@ -74,11 +71,6 @@ from jmsaio.transport.pulsar.subscriptions import ReceiverOpener
 
 _log = logging.getLogger(__name__)
 
-CAPABILITIES = Capabilities(
-    transactions=False,
-    sequence_ids=False,
-    exact_redelivery_count=False,
-)
 #: Topic looked up at connect with a listener name. It is temporary, because the broker stores nothing of it.
 _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
 #: Seconds between two checks of pulsar-client's log for the answer to a look-up.
@@ -92,22 +84,21 @@ Opened = TypeVar("Opened")
 
 
 class PulsarTransport:
-    """A ``Transport`` based on pulsar-client. Created by ``open_transport``.
-
-    Attributes:
-        same_cluster: checks whether the REST interface belongs to the broker's cluster.
-    """
+    """A ``Transport`` based on pulsar-client. Created by ``open_transport``."""
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
-        self._capabilities = attrs.evolve(
-            CAPABILITIES,
+        self.capabilities = Capabilities(
+            transactions=False,
+            sequence_ids=False,
+            exact_redelivery_count=False,
             most_unacknowledged=config.max_unacknowledged_rejected,
             stores_properties=config.use_pulsar_admin,
             replaces_properties=config.use_pulsar_admin,
         )
         check_message_ids()
         self._bridge = Bridge()
+        self.clock = self._bridge.clock
         native = client_configuration(config)
         try:
             self._client: ClientHandle = _pulsar.Client(config.service_url, native)
@@ -123,14 +114,15 @@ class PulsarTransport:
         self._subscriber = Subscriber(
             self._bridge, self._client, config.operation_timeout, self.open_sender, share,
             lambda topic: self._letters.keep(topic), config.service_url,
-            native.io_threads(), lambda: self._admin, PriorDeliveries(GIVEN_BACK),
+            native.io_threads(), lambda: self.admin, PriorDeliveries(GIVEN_BACK),
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)
         self.same_cluster = SameCluster(config, self._subscriber.partitions, self.open_reader)
-        self._admin: RestAdmin | None = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
-        self._opening = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
-        self._letters = LetterKeeping(config, self._admin, self._opening.open)
+        self.admin: RestAdmin | None = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
+        self.browsable = self.admin  # pulsar-client has no request for the place of a subscription
+        self._opening = ReceiverOpener(self._subscribe, self.admin, config.close_timeout)
+        self._letters = LetterKeeping(config, self.admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._probe = Probe(config)
         self._watch = Watch(
@@ -139,9 +131,10 @@ class PulsarTransport:
             lambda: [part for part in self._open if isinstance(part, PulsarSender)],
             lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
             self._subscriber.ask_broker,
-            self._admin,
+            self.admin,
             self._probe.refusal,
         )
+        self.link_listeners = self._watch.listeners
         self._rereading = Rereading(
             self._bridge,
             config.service_url,
@@ -153,32 +146,6 @@ class PulsarTransport:
     def __repr__(self) -> str:
         state = "closed" if self._bridge.failure is not None else f"{len(self._open)} open"
         return f"<PulsarTransport {self._config.service_url}, {state}>"
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Capabilities of pulsar-client.
-
-        Pulsar stops sending when too many records are unacknowledged, and resumes when half of them are left. The
-        properties of subscriptions are read and written through the admin interface.
-        """
-        return self._capabilities
-
-    @property
-    def admin(self) -> Admin | None:
-        """REST administration, or None with ``jms.usePulsarAdmin=false``."""
-        return self._admin
-
-    browsable = admin  # pulsar-client has no request for the place of a subscription
-
-    @property
-    def clock(self) -> Clock:
-        """The clock of the event loop."""
-        return self._bridge.clock
-
-    @property
-    def link_listeners(self) -> set[LinkListener]:
-        """Functions called when the connection to the broker, or a subscription, is lost or restored."""
-        return self._watch.listeners
 
     async def check_reachable(self) -> None:
         """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``, if there is one.
@@ -243,7 +210,6 @@ class PulsarTransport:
             answer.cancel()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``."""
         self._bridge.check()
         metadata = {CLIENT: process_name(), **options.metadata}
         native = producer_configuration(options.config, metadata, options.schema)
@@ -271,7 +237,6 @@ class PulsarTransport:
         return sender
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
-        """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
         return await self._opening.open(subscription, wake)
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
@@ -283,7 +248,6 @@ class PulsarTransport:
         return receiver
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Open a reader within ``operation_timeout``. See ``Transport.open_reader``."""
         self._bridge.check()
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout
@@ -327,17 +291,13 @@ class PulsarTransport:
 
     async def _refusal_of_owner(self, topic: str) -> JMSError | None:
         """Return why the broker that serves a topic, which the URL might not name, refuses this client, if known."""
-        if self._admin is not None:
+        if self.admin is not None:
             with anyio.move_on_after(_OWNER), suppress(JMSError):  # the opening has an error already
-                owner = await self._admin.owner(topic, tls=self._config.scheme == "pulsar+ssl")
+                owner = await self.admin.owner(topic, tls=self._config.scheme == "pulsar+ssl")
                 return await self._probe.refusal_of(owner)
         return None
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the id of the last record that a reader can receive now. See ``Transport.end``.
-
-        The request is limited by ``operation_timeout`` (30 s by default), the clean-up by ``close_timeout``.
-        """
         self._bridge.check()
         if await self._subscriber.partitions(topic) != [topic]:
             raise InvalidDestinationError(f"{topic} has partitions: request them one by one")
@@ -347,11 +307,7 @@ class PulsarTransport:
         )
 
     async def ping(self, timeout: float) -> None:
-        """Request the number of partitions of a topic that does not exist. See ``Transport.ping``.
-
-        Raises JMSSecurityError if the broker refuses the credentials. pulsar-client repeats the request while the
-        connection is lost.
-        """
+        """Request the number of partitions of a topic that does not exist; repeated while the connection is lost."""
         self._bridge.check()
         try:
             await self._request_answer(f"ping {self._config.service_url}", timeout)
@@ -359,11 +315,9 @@ class PulsarTransport:
             raise await self._probe.explain(error) from None
 
     async def ready_for_transactions(self, timeout: float) -> None:
-        """Raise IllegalStateError: pulsar-client does not support transactions, even if the broker does."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
     async def begin(self, timeout: float) -> Transaction:
-        """Raise IllegalStateError: pulsar-client does not support transactions."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
     def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
@@ -393,9 +347,9 @@ class PulsarTransport:
             self._bridge.release()
             self._client = self._subscriber.client = Released()
         finally:
-            if self._admin is not None:
+            if self.admin is not None:
                 with anyio.CancelScope(shield=True):
-                    await self._admin.aclose()
+                    await self.admin.aclose()
 
 
 async def _first(opening: Coroutine[Any, Any, Opened], checking: Coroutine[Any, Any, JMSError]) -> Opened | JMSError:

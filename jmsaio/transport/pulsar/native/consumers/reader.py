@@ -7,7 +7,6 @@ in order, so that the ids of the first and the last imply those in between.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, cast
@@ -24,6 +23,7 @@ from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, Messa
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.native_log import ask_again
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+from jmsaio.transport.waiting import Waiters
 
 #: Marks a value not yet read.
 _UNKNOWN: Final = object()
@@ -42,11 +42,7 @@ class _EntryData:
 
 
 class ReaderRecord(PulsarRecord):
-    """A ``PulsarRecord`` of a reader, with a known id and an entry shared with others.
-
-    Args:
-        entry: known data of its entry.
-    """
+    """A ``PulsarRecord`` of a reader, with a known id and an entry shared with others."""
 
     __slots__ = ("_entry",)
 
@@ -59,12 +55,10 @@ class ReaderRecord(PulsarRecord):
 
     @property
     def batch_size(self) -> int:
-        """Number of records in its batch; 0 without one."""
         return self._entry.batch_size
 
     @property
     def publish_time(self) -> int:
-        """Milliseconds since the epoch, by the sender's clock."""
         entry = self._entry
         if entry.publish_time is _UNKNOWN:
             entry.publish_time = super().publish_time
@@ -72,7 +66,6 @@ class ReaderRecord(PulsarRecord):
 
     @property
     def producer_name(self) -> str | None:
-        """Name of the producer that sent it."""
         entry = self._entry
         if entry.producer_name is _UNKNOWN:
             entry.producer_name = super().producer_name
@@ -80,7 +73,6 @@ class ReaderRecord(PulsarRecord):
 
     @property
     def schema_version(self) -> bytes | None:
-        """Version of its producer's schema, as stored; None without a schema."""
         entry = self._entry
         if entry.schema_version is _UNKNOWN:
             entry.schema_version = super().schema_version
@@ -156,14 +148,14 @@ class PulsarReader:
     ) -> None:
         self._bridge = bridge
         self._topic = options.topic
+        self._arrived = Waiters()
         what = f"read {options.topic}"
         kept = cast(ConsumerHandle, native)  # only stored there: see ``_native``
         self._native_consumer = NativeConsumer(
-            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
+            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._arrived.wake
         )
         self._records = StoredRecords(self._native_consumer)
         self._since = options.start if isinstance(options.start, int) else None
-        self._arrival: asyncio.Future[None] | None = None
         self._last: MessageIdHandle | None = None  # id of the last record read
         self._closed = False
         self._on_closed = closed
@@ -175,10 +167,6 @@ class PulsarReader:
     def __repr__(self) -> str:
         return f"<PulsarReader {self._topic}{', closed' if self._closed else ''}>"
 
-    def _woken(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
-
     def _check(self) -> None:
         self._bridge.check()
         if self._closed:
@@ -189,10 +177,9 @@ class PulsarReader:
         end = self._bridge.loop.time() + timeout
         taken = self._take(limit)
         while not taken and not await self._is_at_end(end - self._bridge.loop.time()):
-            arrival = self._arrival = self._bridge.loop.create_future()
-            if self._native_consumer.ready or self._native_consumer.failure is not None:
-                arrival.set_result(None)
-            arrived = await wait_for(arrival, end - self._bridge.loop.time())
+            arrived = self._native_consumer.ready or self._native_consumer.failure is not None
+            if not arrived:
+                arrived = await wait_for(self._arrived.wait(), end - self._bridge.loop.time())
             self._check()
             taken = self._take(limit)
             if not arrived:
@@ -248,9 +235,8 @@ class PulsarReader:
         last = self._last
         if last is None or last.batch_index() + 1 >= batch_size(last):
             return False
-        arrival = self._arrival = self._bridge.loop.create_future()
         if not self._native_consumer.holds:
-            await wait_for(arrival, _ARRIVAL)
+            await wait_for(self._arrived.wait(), _ARRIVAL)
         return self._native_consumer.holds
 
     async def seek(self, time: int, timeout: float) -> None:
@@ -285,12 +271,11 @@ class PulsarReader:
         # The broker drops the reader's consumer when it moves: pulsar-client might still be reconnecting it.
         await ask_again(self._bridge, partial(self._bridge.ask, seek, self._from(time), timeout), timeout)
         while not await self._is_at_end(timeout):
-            arrival = self._arrival = self._bridge.loop.create_future()
             if (native := self._native_consumer.peek()) is not None:
                 return PulsarRecord(native, self._native_consumer, 0, 0).message_id
             if self._native_consumer.failure is not None:
                 raise self._native_consumer.failure
-            await wait_for(arrival, _ARRIVAL)
+            await wait_for(self._arrived.wait(), _ARRIVAL)
         return None
 
     async def aclose(self, timeout: float) -> None:
@@ -299,7 +284,7 @@ class PulsarReader:
             return
         self._closed = True
         self._on_closed(self)
-        self._woken()
+        self._arrived.wake()
         if not self._bridge.forked:
             try:
                 await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)

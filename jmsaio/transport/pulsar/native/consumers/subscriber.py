@@ -51,19 +51,10 @@ async def last_message_id(
     record, inclusive, finds nothing if the topic ends with the marker of a transaction.
 
     Args:
-        bridge: bridge to the native threads.
-        open_receiver: opens the consumer.
         topic: full name of a topic without partitions, or of one partition.
         timeout: seconds for the request, which is repeated while the broker can't answer.
-        closing: seconds for deleting the subscription and closing the consumer.
-
-    Returns:
-        The id; None for an empty topic.
-
-    Raises:
-        JMSError: as by ``open_receiver``, or the broker's last answer.
-
-    Cancellation: the subscription is still deleted. ``jmsaio sweep`` finds leftovers of a crash.
+        closing: seconds for deleting the subscription and closing the consumer, even if this is cancelled. ``jmsaio
+            sweep`` finds leftovers of a crash.
     """
     name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
     config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received
@@ -88,31 +79,18 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class Subscriber:
-    """Opens receivers for one transport.
-
-    Args:
-        bridge: bridge to the native threads.
-        client: ``_pulsar.Client``.
-        timeout: seconds for one request.
-        open_sender: opens senders for dead letters.
-        share: bytes prefetched by the receivers.
-        keep_letters: makes a topic keep its dead letters.
-        broker: the service URL.
-        network_threads: number of pulsar-client's network threads.
-        admin: returns the admin interface, or None.
-        prior: deliveries by stopped receivers.
-    """
+    """Opens receivers for one transport."""
 
     bridge: Bridge
     client: SubscribingClientHandle
-    timeout: float
-    open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
-    share: Share
-    keep_letters: Callable[[str], Awaitable[None]]
-    broker: str = ""
-    network_threads: int = 1
+    timeout: float  # seconds for one request
+    open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]  # for dead letters
+    share: Share  # bytes prefetched by the receivers
+    keep_letters: Callable[[str], Awaitable[None]]  # makes a topic keep its dead letters
+    broker: str = ""  # the service URL
+    network_threads: int = 1  # of pulsar-client
     admin: Callable[[], Admin | None] = lambda: None
-    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
+    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)  # by stopped receivers
 
     async def partitions(self, topic: str) -> list[str]:
         """Return the full names of a topic's partitions, or its own name if it has none."""
@@ -122,7 +100,6 @@ class Subscriber:
     async def open(
         self, subscription: Subscription, wake: Wake, closed: Callable[[PulsarReceiver], None]
     ) -> PulsarReceiver:
-        """Subscribe; see ``PulsarTransport.open_receiver``."""
         self.bridge.check()
         subscription = named(subscription)
         counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
@@ -201,9 +178,8 @@ class Subscriber:
         return opened if topic is not None else self._of_pattern(opened)
 
     def _of_pattern(self, native: ConsumerHandle) -> PatternConsumer:
-        return PatternConsumer(
-            self.bridge, native, self.ask_broker if self.network_threads == 1 else None, self.timeout
-        )
+        ask = self.ask_broker if self.network_threads == 1 else None
+        return PatternConsumer(self.bridge, native, ask, self.timeout)
 
     def _discard_pattern(self, native: ConsumerHandle) -> None:
         """Close a consumer of a pattern that nobody waits for, with its subscriptions: no name finds them later."""

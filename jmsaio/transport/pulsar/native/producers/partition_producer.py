@@ -44,32 +44,23 @@ _FEW = 8
 #: of each millisecond would cost a quarter of the speed.
 _LONGEST_WAIT = 0.005
 #: Interval, in records, at which the time is checked in a turn that adds many.
-_LOOK = 64
+_CHECK = 64
 #: Seconds from opening to the first stored record after which the topic might have been deleted meanwhile.
 UNTOUCHED = 1.0
 
 
 @attrs.define(eq=False)
 class SendGroup:
-    """Records that share one callback.
+    """Records that share one callback."""
 
-    Attributes:
-        tokens: the tokens of the records; empty once all outcomes are reported.
-        count: number of records.
-        size: total bytes.
-        doubts: the log's count of doubts before the first record was sent.
-        deadline: loop time at which they are in doubt; infinite: never.
-        stored: called before it is reported that they are stored.
-        answer: pulsar-client's answer, while groups before it have none. A record with a delivery time is sent outside
-            the batch and might be answered first; outcomes are reported in the order of sending.
-    """
-
-    tokens: list[Token]
+    tokens: list[Token]  # empty once all outcomes are reported
     count: int
     size: int
-    doubts: int
-    deadline: float
-    stored: Callable[[], object] = ignore
+    doubts: int  # the log's count before the first record was sent
+    deadline: float  # loop time at which they are in doubt
+    stored: Callable[[], object] = ignore  # called before it is reported that they are stored
+    # pulsar-client's answer, while groups before it have none: a record with a delivery time is sent outside the batch
+    # and might be answered first, and outcomes are reported in the order of sending.
     answer: tuple[Result, MessageIdHandle] | None = None
 
 
@@ -77,11 +68,6 @@ class PartitionProducer:
     """Sends to one topic without partitions, or to one partition.
 
     Args:
-        bridge: bridge to the native threads.
-        native: ``_pulsar.Producer``, without a time-out of its own.
-        topic: full name of the topic or partition.
-        window: window that counts records in flight and outcomes.
-        settled: as ``SenderOptions.settled``.
         timeout: seconds until a record without an answer is in doubt; 0: never.
         changed: called with the topic when it might have been recreated. pulsar-client recreates a deleted topic
             without reporting it, but its records are then stored in another ledger. (This also happens after an unload,
@@ -144,7 +130,7 @@ class PartitionProducer:
             self._seen = 0
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
             self._bridge.loop.call_soon(self._turn)
-        elif count >= GROUP or (count % _LOOK == 0 and self._bridge.loop.time() >= self._latest):
+        elif count >= GROUP or (count % _CHECK == 0 and self._bridge.loop.time() >= self._latest):
             self.flush()
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
 
@@ -195,11 +181,8 @@ class PartitionProducer:
         self._timer, loop = None, self._bridge.loop
         first = next(iter(self._groups), None)  # without an answer, or it would have been reported
         if first is not None and first.deadline <= loop.time():
-            del self._groups[first]
-            self._late.add(first)
             self._expired()
-            self._fail(first, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
-            self._settle_answered()
+            self._give_up_first(translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
             first = next(iter(self._groups), None)
         if first is not None:
             self._timer = loop.call_at(first.deadline, self._expire)
@@ -210,16 +193,13 @@ class PartitionProducer:
             self._window.leave(group.count, group.size)
         elif group in self._groups:  # otherwise the sender was closed and has reported all outcomes
             if int(result) == OK and message_id.ledger_id() >= 0:  # false for a duplicate discarded by the broker
-                self._look_at(message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
+                self._check_place(message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
             group.answer = result, message_id
             self._settle_answered()
 
     def _settle_answered(self) -> None:
         """Report the outcomes that have no unknown one before them."""
-        while self._groups:
-            first = next(iter(self._groups))
-            if first.answer is None:
-                break
+        while (first := next(iter(self._groups), None)) is not None and first.answer is not None:
             self._settle(first, *first.answer)
 
     def _settle(self, group: SendGroup, result: Result, stored: MessageIdHandle) -> None:
@@ -238,11 +218,10 @@ class PartitionProducer:
             NATIVE_LOG.read()
             doubtful = NATIVE_LOG.doubts != group.doubts  # a line of a possible failure since it was sent
             refused = self._in_doubt("the broker or pulsar-client refused a batch") if doubtful else None
-            self._report(tokens[: count - known], None, refused)
-            tokens = tokens[count - known :]
-        self._report(tokens, WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
+            self._report(tokens[:-known], None, refused)
+        self._report(tokens[-known:], WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
 
-    def _look_at(self, ledger: int, entry: int, index: int) -> None:
+    def _check_place(self, ledger: int, entry: int, index: int) -> None:
         """Report a change if a record does not follow the previous one in the same ledger.
 
         A broker that lost its data might also reuse the number of a ledger.
@@ -258,20 +237,19 @@ class PartitionProducer:
         """Report all records without an answer as in doubt, because pulsar-client will send them when it can again."""
         self.flush()
         while self._groups:
-            first = next(iter(self._groups))
-            del self._groups[first]
-            self._late.add(first)
             error = RefusedInDoubtError(str(self._in_doubt(str(refusal))), refusal.error_code)
             error.__cause__ = refusal
-            self._fail(first, error)
-            self._settle_answered()
+            self._give_up_first(error)
+
+    def _give_up_first(self, error: JMSError) -> None:
+        """Report the first group, which has no answer, as in doubt."""
+        first, _ = self._groups.popitem(last=False)
+        self._late.add(first)
+        self._fail(first, error)
+        self._settle_answered()
 
     def abandon(self, reason: str) -> Iterator[None]:
-        """Accept no more answers. Records without an outcome are in doubt, or unsent if they were not yet sent.
-
-        Returns:
-            An iterator that reports them, one slice per step.
-        """
+        """Accept no more answers. Records without an outcome are in doubt, or unsent; each step reports a slice."""
         if self._timer is not None:
             self._timer.cancel()
         unsent, size = self._tokens, self._size

@@ -37,19 +37,15 @@ _SMALL = 32 * 1024
 #: Bytes that the broker needs in addition to payload and properties.
 _OVERHEAD = 10 * 1024
 
-#: Returns the topic's partitions by full name, or the topic itself.
-ListPartitions = Callable[[], Awaitable[list[str]]]
-#: Opens a native producer of one partition.
-OpenProducer = Callable[[str], Coroutine[Any, Any, ProducerHandle]]
-
 _Builder = _pulsar.MessageBuilder
 
 
 class PulsarSender:
     """A ``Sender`` to one topic. Created by ``PulsarTransport.open_sender``.
 
-    Attributes:
-        topic: full topic name.
+    Args:
+        list_partitions: returns the topic's partitions by full name, or the topic itself.
+        open_producer: opens a native producer of one partition.
     """
 
     def __init__(
@@ -58,8 +54,8 @@ class PulsarSender:
         topic: str,
         options: SenderOptions,
         closed: Callable[[PulsarSender], None],
-        list_partitions: ListPartitions,
-        open_producer: OpenProducer,
+        list_partitions: Callable[[], Awaitable[list[str]]],
+        open_producer: Callable[[str], Coroutine[Any, Any, ProducerHandle]],
     ) -> None:
         config = options.config
         self.topic = topic
@@ -80,7 +76,7 @@ class PulsarSender:
         compressed = config.compression_type.upper() != "NONE"
         self._limit = None if compressed or config.chunking_enabled else MAX_MESSAGE_SIZE - _OVERHEAD
         self._checked = bridge.loop.time()
-        self._look_after = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
+        self._check_after = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
         self._growth: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -93,22 +89,14 @@ class PulsarSender:
             for native in natives:
                 native.close_async(ignore)
             return
+        options = self._options
         for native, name in zip(natives, partitions, strict=True):
             self._sequence_ids.last[name] = native.last_sequence_id()
-        options = self._options
-        self._partition_producers += [
-            PartitionProducer(
-                self._bridge,
-                native,
-                name,
-                self._window,
-                options.settled,
-                options.config.send_timeout,
-                options.topic_changed,
-                self._expired,
-            )
-            for native, name in zip(natives, partitions, strict=True)
-        ]
+            producer = PartitionProducer(
+                self._bridge, native, name, self._window, options.settled, options.config.send_timeout,
+                options.topic_changed, self._expired,
+            )  # fmt: skip
+            self._partition_producers.append(producer)
 
     def __repr__(self) -> str:
         state = "closed" if self._failure is not None else f"{self._window.records} in flight"
@@ -121,7 +109,6 @@ class PulsarSender:
 
     @property
     def full(self) -> bool:
-        """Whether the window is full: await ``ready`` before the next ``send``."""
         return self._window.full
 
     @property
@@ -138,7 +125,7 @@ class PulsarSender:
         return self._sequence_ids.last
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Send a record. See ``Sender.send``.
+        """Send a record.
 
         A message above the broker's default limit of 5 MiB is refused, except with compression or chunking: then the
         broker's answer decides.
@@ -226,7 +213,7 @@ class PulsarSender:
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""
         now = self._bridge.loop.time()
-        if now - self._checked > self._look_after and self._growth is None and self._failure is None:
+        if now - self._checked > self._check_after and self._growth is None and self._failure is None:
             self._checked = now
             self._growth = self._bridge.task(self._grow())
 

@@ -243,11 +243,11 @@ async def test_new_partitions_are_sent_to(kit: Kit, pulsar_broker: object) -> No
     assert len(still.natives) == 1 < len(sender.natives)  # type: ignore[attr-defined]  # no part of the seam
 
 
-async def test_closing_waits_for_a_look_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_waits_for_a_check_after_partitions(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be opening a producer."""
     slow = SlowLook()
     sender = await kit.sender()
-    monkeypatch.setattr(sender, "_look_after", 0.0)
+    monkeypatch.setattr(sender, "_check_after", 0.0)
     monkeypatch.setattr(sender, "_list_partitions", slow.look)
     await send(sender, "a")
     await anyio.lowlevel.checkpoint()
