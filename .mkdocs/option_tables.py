@@ -10,10 +10,10 @@ import pathlib
 import textwrap
 from collections.abc import Iterable
 
-from jmsaio.config.consumer import ConsumerConfig
 from jmsaio.config.declaring import SectionField, directory, groups
-from jmsaio.config.keywords import KEYWORDS
+from jmsaio.config.loading import KEYWORDS
 from jmsaio.config.options import EVERYWHERE, ON_MEMORY, ON_PULSAR, Kind, Option, Section, Status
+from jmsaio.config.sections import ConsumerConfig
 
 #: Lines that enclose the generated part of the guide.
 BEGIN = "<!-- option tables: written by python .mkdocs/option_tables.py -->"
@@ -34,8 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypedDict
 
-from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
-from jmsaio.config.producer import ProducerConfig
+from jmsaio.config.sections import Backoff, ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.model.durations import Duration
 
 
@@ -84,8 +83,7 @@ def connect_options() -> str:
     """Write the module with the keyword types."""
     own: list[str] = []
     others: list[str] = []
-    for name, keyword in KEYWORDS.items():
-        declared = keyword.declared
+    for name, declared in KEYWORDS.items():
         if isinstance(declared, SectionField):
             others.append(_entry(name, _group_type(declared), _sentence(declared.doc)))
         elif declared.status is Status.BUILT:

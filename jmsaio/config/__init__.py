@@ -2,9 +2,8 @@
 
 from jmsaio.config.configuration import Configuration
 from jmsaio.config.connect_options import ConnectOptions, FactoryOptions
-from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.config.loading import load, without_effect
-from jmsaio.config.producer import ProducerConfig
+from jmsaio.config.sections import Backoff, ConsumerConfig, DeadLetterPolicy, ProducerConfig
 
 __all__ = [
     "Backoff",

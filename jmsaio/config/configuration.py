@@ -6,13 +6,19 @@ from typing import Literal
 import attrs
 
 from jmsaio.config import unsupported_options
-from jmsaio.config.consumer import ConsumerConfig
-from jmsaio.config.declaring import check_fields, declares, directory, group, groups, idle_on, option
-from jmsaio.config.mapping import read_section
-from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
-from jmsaio.config.producer import ProducerConfig
+from jmsaio.config.declaring import check_fields, declares, directory, group, idle_on, option, read_section
+from jmsaio.config.options import (
+    ON_MEMORY,
+    ON_PULSAR,
+    ON_PULSAR_CLIENT,
+    ON_WIRE,
+    Section,
+    default,
+    names_only,
+    refuse_on,
+)
 from jmsaio.config.schemes import SCHEMES, Scheme, TransportEntry
-from jmsaio.config.values import default, names_only, refuse_on
+from jmsaio.config.sections import ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
@@ -289,14 +295,7 @@ class Configuration:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)
-        client = read_section(directory(Section.CLIENT), self.client, "")
-        object.__setattr__(self, "client", client)
-        for field, each in groups(Configuration).items():
-            value = getattr(self, field)
-            if isinstance(value, Mapping):
-                object.__setattr__(self, field, each.kind().merge(value))
-            elif not isinstance(value, each.kind):
-                raise ConfigurationError(f"option {field} needs a {each.kind.__name__} or a map", key=field)
+        object.__setattr__(self, "client", read_section(Section.CLIENT, self.client))
         self._check_together()
         object.__setattr__(self, "without_effect", tuple(dict.fromkeys((*self.without_effect, *self._idle()))))
 

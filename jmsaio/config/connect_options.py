@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypedDict
 
-from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
-from jmsaio.config.producer import ProducerConfig
+from jmsaio.config.sections import Backoff, ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.model.durations import Duration
 
 

@@ -1,4 +1,4 @@
-"""Declares options: ``option`` on a field of a configuration class, and ``declares`` on the class.
+"""Declares options: ``option`` on a field of a configuration class, and ``declares`` on the class; reads maps of them.
 
 Everything else about the option (parsing, validation, its row in the guide, its keyword for type checkers) derives from
 that declaration. The kind of value comes from the annotation, so modules that declare options have no
@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
-from jmsaio.config.options import Directory, Kind, Option, Section
-from jmsaio.config.values import SECONDS, default, given, refuse_on
+from jmsaio.config.options import SECONDS, Directory, Kind, Option, Section, default, given, refuse_on, written
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 T = TypeVar("T")
 
@@ -24,6 +25,7 @@ _KINDS = {bool: Kind.FLAG, int: Kind.INTEGER, float: Kind.NUMBER, str: Kind.TEXT
 #: The declarations of the decorated classes, added when those are imported and never changed afterwards.
 _directories: dict[Section, Directory] = {}
 _sections: dict[type, Section] = {}
+_classes: dict[Section, type] = {}
 _groups: dict[type, Mapping[str, SectionField]] = {}
 
 
@@ -48,6 +50,11 @@ class SectionField:
     def key(self) -> str:
         """The written name, without the prefix of the enclosing section."""
         return self.section.value.rstrip(".").rpartition(".")[2]
+
+    @property
+    def holder(self) -> Section:
+        """The section whose class has the field."""
+        return Section(self.section.value.removesuffix(f"{self.key}."))
 
 
 def described(key: str, doc: str, **more: Any) -> dict[str, object]:
@@ -79,6 +86,7 @@ def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[typ
     def register(declaring: type[T]) -> type[T]:
         for section in sections:
             _directories[section] = Directory((*_options(declaring, section), *also), written_names)
+            _classes[section] = declaring
         _sections[declaring] = sections[0]
         fields = [field for field in attrs.fields(declaring) if _GROUP in field.metadata]  # type: ignore[arg-type]  # it is an attrs class
         _groups[declaring] = {field.name: SectionField(field.name, *field.metadata[_GROUP]) for field in fields}
@@ -103,10 +111,18 @@ def written_names() -> list[str]:
 
 
 def check_fields(target: object) -> None:
-    """Validate and convert every option of the frozen ``target`` as a Python value; raises ConfigurationError."""
-    for option in _directories[_sections[type(target)]].options:
+    """Validate and convert every option and section of the frozen ``target``; raises ConfigurationError."""
+    kind = type(target)
+    for option in _directories[_sections[kind]].options:
         if option.field:
             object.__setattr__(target, option.field, given(option, getattr(target, option.field)))
+    for field, each in _groups[kind].items():
+        value = getattr(target, field)
+        if isinstance(value, Mapping):
+            object.__setattr__(target, field, _read_group(each, value))
+        elif not isinstance(value, each.kind) and not (each.optional and value is None):
+            others = ", a map or None" if each.optional else " or a map"
+            raise ConfigurationError(f"option {field} needs a {each.kind.__name__}{others}", key=field)
 
 
 def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str]:
@@ -123,6 +139,98 @@ def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str
             if value != default(option):
                 refuse_on(transport, option, value, condition)
                 yield option.name
+
+
+def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Replace nested maps by dotted names, leaving out values that are None.
+
+    Raises:
+        ConfigurationError: a name is not text.
+    """
+    result: dict[str, object] = {}
+    for key, value in source.items():
+        if not isinstance(key, str):
+            raise ConfigurationError(f"option names are text, not {shown(key)}")
+        name = prefix + key
+        if isinstance(value, Mapping):
+            result.update(flatten(value, f"{name}."))
+        elif value is not None:
+            result[name] = value
+    return result
+
+
+def pop_group(source: dict[str, object], key: str) -> Mapping[str, object] | None:
+    """Remove the group ``key`` (a nested map, or names that start with ``key.``) from ``source`` and return it.
+
+    Raises:
+        ConfigurationError: ``key`` has a value that is not a map.
+    """
+    nested = source.pop(key, None)
+    if nested is not None and not isinstance(nested, Mapping):
+        raise ConfigurationError(f"option {key} is a group of options, not {type(nested).__name__}", key=key)
+    dotted = [name for name in source if name.startswith(f"{key}.")]
+    group = dict(nested) if nested is not None else {}
+    for name in dotted:
+        group[name[len(key) + 1 :]] = source.pop(name)
+    return group if nested is not None or dotted else None
+
+
+def pop_value(source: dict[str, object], each: SectionField) -> object:
+    """Remove the value of a field that holds a section from ``source``, by either name, and return it.
+
+    Raises:
+        ConfigurationError: it is given by both names, or is neither a map nor an object of its class.
+    """
+    is_object = isinstance(source.get(each.field), each.kind)
+    own = source.pop(each.field) if is_object else pop_group(source, each.field)
+    found = pop_group(source, each.key)
+    if own is not None and found is not None:
+        raise ConfigurationError(f"option {each.key} is given twice, also as {each.field}", key=each.key)
+    return own if found is None else found
+
+
+def read_section(
+    section: Section, source: Mapping[str, object], base: object = None, directory: Directory | None = None
+) -> dict[str, Any]:
+    """Convert ``source`` to values of the fields of a section's class.
+
+    A name is Starlight's (value in its unit) or the field's (durations in seconds).
+
+    Args:
+        base: the object whose maps are merged with those in ``source``; sections in it are replaced as a whole.
+        directory: the options, if they are not only the section's.
+
+    Raises:
+        ConfigurationError: a name is unknown, an option is given twice, or a value is invalid.
+    """
+    directory = directory or _directories[section]
+    rest = dict(source)
+    result: dict[str, Any] = {}
+    for field, each in _groups[_classes[section]].items():
+        value = pop_value(rest, each)
+        if value is not None:
+            result[field] = _read_group(each, value) if isinstance(value, Mapping) else value
+    for option in directory.options:
+        names = (option.key, option.field) if option.kind is Kind.MAP else ()
+        for name in filter(None, dict.fromkeys(names)):
+            if group := pop_group(rest, name):
+                read = written(option, {**getattr(base, option.field, {}), **flatten(group)})
+                if option.field:  # otherwise it is known by name only
+                    result[option.field] = read
+    for name, value in flatten(rest).items():
+        option, own = directory.find(name, section.prefix)
+        read = given(option, value) if own else written(option, value)
+        if option.field in result:
+            raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)
+        if option.field:
+            result[option.field] = read
+    return result
+
+
+def _read_group(each: SectionField, source: Mapping[str, object]) -> Any:
+    """Create the value of a field that holds a section; its class refuses None for a required option."""
+    required = (field.name for field in attrs.fields(each.kind) if field.default is attrs.NOTHING)
+    return each.kind(**dict.fromkeys(required) | read_section(each.section, source))
 
 
 def _options(declaring: type, section: Section) -> Iterator[Option]:

@@ -1,39 +1,57 @@
-"""``load``: creates a ``Configuration`` from a URL, a map, a file, the environment and keyword options."""
+"""``load``: creates a ``Configuration`` from a URL, a map, a file, the environment and keyword options.
+
+A keyword is the name of a field of ``Configuration``, ``ClientOptions``, ``ProducerConfig`` or ``ConsumerConfig``,
+unless several of them have a field of that name.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
-from collections.abc import Mapping
-from typing import Any, TypeVar, Unpack
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, Unpack
 
 import attrs
 
-from jmsaio.config.configuration import Configuration
+from jmsaio.config.configuration import ClientOptions, Configuration
 from jmsaio.config.connect_options import FactoryOptions
-from jmsaio.config.consumer import ConsumerConfig
-from jmsaio.config.declaring import directory, groups, written_names
-from jmsaio.config.keywords import KEYWORDS, check_unambiguous, find_keyword
-from jmsaio.config.mapping import flatten, take_group
-from jmsaio.config.options import Directory, Kind, Option, Section, Status
-from jmsaio.config.producer import ProducerConfig
-from jmsaio.config.schemes import SCHEMES, BrokerAddress, default_broker
-from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
-from jmsaio.config.values import given, written
+from jmsaio.config.declaring import (
+    SectionField,
+    directory,
+    flatten,
+    groups,
+    pop_group,
+    pop_value,
+    read_section,
+    written_names,
+)
+from jmsaio.config.options import Directory, Option, Section, Status, given, hint, nearest_name, written
+from jmsaio.config.schemes import (
+    HOST_PORT,
+    SCHEMES,
+    BrokerAddress,
+    check_web_url,
+    default_broker,
+    is_url,
+    parse_broker,
+    split_url,
+)
+from jmsaio.config.sections import ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
-
-Held = TypeVar("Held", ProducerConfig, ConsumerConfig)
 
 #: Environment variables: the default broker, and the default limit of a browser.
 ENVIRON_URL = "JMSAIO_URL"
 ENVIRON_BROWSER = "JMSAIO_QUEUE_BROWSER_READ_MAX"
 
-_TOP = Directory(
-    (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options),
-    others=lambda: [*KEYWORDS, *written_names()],
-)
+#: Characters that can precede a secret in a URL without its scheme.
+_SECRET = re.compile("[:@]")
 _GROUPS = groups(Configuration)
+#: The fields of ``Configuration`` that hold a section whose options are keywords without a map.
+_HOLDERS = {each.section: field for field, each in _GROUPS.items()}
 _WEB = frozenset({"webServiceUrl", "web_service_url"})
 #: Written names of the options without an effect.
 _IDLE = tuple(
@@ -45,21 +63,68 @@ _PREFIXES = {f"{field}.": each.section.value for field, each in _GROUPS.items()}
 }
 
 
-@attrs.define
-class _Parts:
-    """The given options, by the object that holds them.
+def _all_keywords() -> Iterator[tuple[str, Option | SectionField]]:
+    sections = {
+        Section.CONNECTION: Configuration,
+        Section.CLIENT: ClientOptions,
+        Section.PRODUCER: ProducerConfig,
+        Section.CONSUMER: ConsumerConfig,
+    }
+    for section, kind in sections.items():
+        yield from ((option.field, option) for option in directory(section).options if option.field)
+        yield from groups(kind).items()
 
-    Attributes:
-        values: values of fields of ``Configuration``.
-        client: settings of Pulsar's clients.
-        written: unparsed maps for ``producer`` and ``consumer``.
-        flat: keywords of ``producer`` and ``consumer`` that were given without a map.
+
+def _unambiguous() -> tuple[dict[str, Option | SectionField], dict[str, list[Section]]]:
+    """Return the keywords, and the names that several sections share."""
+    holders: dict[str, list[Section]] = {}
+    for name, declared in _all_keywords():
+        holders.setdefault(name, []).append(declared.holder)
+    ambiguous = {name: found for name, found in holders.items() if len(found) > 1}
+    return {name: declared for name, declared in _all_keywords() if name not in ambiguous}, ambiguous
+
+
+#: Keywords with what they set, an option or a whole section, in order of declaration.
+KEYWORDS, _AMBIGUOUS = _unambiguous()
+_TOP = Directory(
+    (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options),
+    others=lambda: [*KEYWORDS, *written_names()],
+)
+
+
+def find_keyword(name: str) -> Option | SectionField:
+    """Return what a keyword sets.
+
+    Raises:
+        ConfigurationError: the name is unknown or belongs to several sections; the error suggests what to write.
     """
+    _check_unambiguous(name)
+    declared = KEYWORDS.get(name)
+    if declared is None:
+        raise ConfigurationError(f"unknown option {shown(name)}{_hint(name)}", key=name)
+    return declared
 
-    values: dict[str, Any] = attrs.field(factory=dict)
-    client: dict[str, object] = attrs.field(factory=dict)
-    written: dict[str, dict[str, object]] = attrs.field(factory=dict)
-    flat: dict[str, dict[str, Any]] = attrs.field(factory=lambda: {field: {} for field in _GROUPS})
+
+def _check_unambiguous(name: str) -> None:
+    if name in _AMBIGUOUS:
+        ways = " or ".join(f"{_HOLDERS[section]}={{{name!r}: ...}}" for section in _AMBIGUOUS[name])
+        raise ConfigurationError(f"option {shown(name)} belongs to more than one section; give {ways}", key=name)
+
+
+def _hint(name: str) -> str:
+    """Suggest a keyword for ``name``, which can be a written name or belong to a section without keywords."""
+    meant = {keyword: repr(keyword) for keyword in KEYWORDS}
+    for keyword, declared in KEYWORDS.items():
+        if isinstance(declared, Option):
+            meant.setdefault(declared.name, repr(keyword))
+            continue
+        meant.setdefault(declared.key, repr(keyword))
+        if declared.holder is Section.CONSUMER:
+            for option in (each for each in directory(declared.section).options if each.field):
+                way = f"{keyword}={{{shown(option.field)}: ...}}"
+                meant.setdefault(option.field, way)
+                meant.setdefault(option.name, way)
+    return hint(meant.get(nearest_name(name, meant), ""))
 
 
 def load(
@@ -90,18 +155,11 @@ def load(
         source.pop(name, None)
     if written(_TOP.find("useTls")[0], source.pop("useTls", False)):
         broker = _by_tls(used)
-    parts = _Parts(values={"without_effect": without_effect(source, keywords)})
-    _take_written(parts, source)
-    held = {field: keywords.pop(field, None) for field in _GROUPS}
-    _overlay(parts, keywords)
-    _browser_limit(parts.values, environ)
-    _place(parts.values, broker)
-    return Configuration(
-        client=parts.client,
-        producer=_hold(ProducerConfig(), parts, "producer", held["producer"]),
-        consumer=_hold(ConsumerConfig(), parts, "consumer", held["consumer"]),
-        **parts.values,
-    )
+    values: dict[str, Any] = {"without_effect": without_effect(source, keywords), **_written_values(source)}
+    _overlay(values, keywords)
+    _browser_limit(values, environ)
+    _place(values, broker)
+    return Configuration(**values)
 
 
 def _read(config: object) -> tuple[dict[str, object], BrokerAddress | None]:
@@ -141,48 +199,32 @@ def _locate(
     return below | source, broker
 
 
-def _take_written(parts: _Parts, source: dict[str, object]) -> None:
-    """Move the written options from ``source`` to ``parts``."""
-    for field, each in _GROUPS.items():
-        own, written_group = take_group(source, field), take_group(source, each.key)
-        if own is not None and written_group is not None:
-            raise ConfigurationError(f"option {each.key} is given twice, also as {field}", key=each.key)
-        parts.written[field] = dict(own or written_group or {})
-    parts.client = dict(take_group(source, "client") or {})
-    _take_flat(parts, source)
-    for option in (each for each in _TOP.options if each.kind is Kind.MAP):
-        for name in filter(None, (option.key, option.field)):
-            if given_map := take_group(source, name):
-                read = written(option, flatten(given_map))
-                if option.field:  # otherwise it is known by name only
-                    parts.values[option.field] = read
-    for name, value in flatten(source).items():
-        check_unambiguous(name.partition(".")[0])
-        option, own_name = _TOP.find(name)
-        read = given(option, value) if own_name else written(option, value)
-        if not option.field:
+def _written_values(source: dict[str, object]) -> dict[str, Any]:
+    """Return the fields of ``Configuration`` that written options set."""
+    sections = {field: as_map(pop_value(source, each) or {}, f"option {field}") for field, each in _GROUPS.items()}
+    client = dict(pop_group(source, "client") or {})
+    for name in flatten(source):
+        _check_unambiguous(name.partition(".")[0])
+    for name in dict.fromkeys(name.partition(".")[0] for name in source):
+        declared = KEYWORDS.get(name)
+        field = None if declared is None else _HOLDERS.get(declared.holder)
+        if field is None:
             continue
-        target = parts.client if option.section is Section.CLIENT else parts.values
-        if option.field in target:
-            raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)
-        target[option.field] = read
-
-
-def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
-    """Move top-level keywords of ``producer`` and ``consumer`` into the maps of these two."""
-    fields = {each.section: field for field, each in _GROUPS.items()}
-    for name in {name.partition(".")[0] for name in source}:
-        keyword = KEYWORDS.get(name)
-        if keyword is None or keyword.section not in fields:
-            continue
-        field = fields[keyword.section]
-        is_group = isinstance(source.get(name, {}), Mapping)
-        value = take_group(source, name) if is_group else source.pop(name)
-        if value is None:
-            continue
-        if name in parts.written[field]:
-            raise _twice(name, field)
-        parts.written[field][name] = value
+        is_map = isinstance(source.get(name, {}), Mapping)
+        value = pop_group(source, name) if is_map else source.pop(name)
+        if value is not None:
+            if name in sections[field]:
+                raise _twice(name, field)
+            sections[field][name] = value
+    values = read_section(Section.CONNECTION, source | sections, directory=_TOP)
+    for option in directory(Section.CLIENT).options:
+        if option.field in values:
+            if option.field in client:
+                raise ConfigurationError(
+                    f"option {option.name} is given twice, also as {option.field}", key=option.name
+                )
+            client[option.field] = values.pop(option.field)
+    return values | {"client": client}
 
 
 def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> BrokerAddress:
@@ -211,20 +253,34 @@ def without_effect(source: Mapping[str, object], keywords: Mapping[str, object])
     return tuple(idle for idle in _IDLE if idle in begun)
 
 
-def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:
-    """Override written options with keyword options."""
-    fields = {each.section: field for field, each in _GROUPS.items()}
+def _overlay(values: dict[str, Any], keywords: dict[str, object]) -> None:
+    """Override written options with keyword options.
+
+    An object given for a section replaces its written options, a map and single keywords override them.
+    """
+    whole = {field: keywords.pop(field, None) for field in _GROUPS}
+    single: dict[str, dict[str, Any]] = {field: {} for field in _GROUPS}
     for name, value in keywords.items():
         if name == "client":
-            parts.client.update(as_map(value, "option client"))
+            values["client"].update(as_map(value, "option client"))
             continue
-        keyword = find_keyword(name)
-        if keyword.section in fields:
-            parts.flat[fields[keyword.section]][name] = value
+        declared = find_keyword(name)
+        if declared.holder in _HOLDERS:
+            single[_HOLDERS[declared.holder]][name] = value
         else:
-            assert isinstance(keyword.declared, Option)  # the two groups are not among these keywords
-            target = parts.client if keyword.section is Section.CLIENT else parts.values
-            target[name] = given(keyword.declared, value)
+            assert isinstance(declared, Option)  # the two sections are not among these keywords
+            target = values["client"] if declared.section is Section.CLIENT else values
+            target[name] = given(declared, value)
+    for field, each in _GROUPS.items():
+        base, value = values[field], whole[field]
+        changes: dict[str, Any] = {}
+        if isinstance(value, each.kind):
+            base = value
+        elif value is not None:
+            changes = base.changes(as_map(value, f"option {field}"))
+            for name in changes.keys() & single[field].keys():
+                raise _twice(name, field)
+        values[field] = attrs.evolve(base, **changes, **single[field])
 
 
 def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> None:
@@ -253,24 +309,35 @@ def _place(values: dict[str, object], broker: BrokerAddress | None) -> None:
     values["web_service_url"] = broker.web_service_url if web_url is None else web_url
 
 
-def _hold(base: Held, parts: _Parts, field: str, value: object) -> Held:
-    """Create the value of ``producer`` or ``consumer`` from written options, its keyword and flat keywords.
-
-    Args:
-        base: the defaults.
-        parts: the given options; flat keywords override written options.
-        field: ``producer`` or ``consumer``.
-        value: the value of its keyword: an object, which replaces all written options, a map, or None.
-    """
-    flat = parts.flat[field]
-    if isinstance(value, type(base)):
-        return attrs.evolve(value, **flat)
-    base = base.merge(parts.written[field])
-    changes = {} if value is None else base.changes(as_map(value, f"option {field}"))
-    for name in changes.keys() & flat.keys():
-        raise _twice(name, field)
-    return attrs.evolve(base, **changes, **flat)
-
-
 def _twice(name: str, field: str) -> ConfigurationError:
     return ConfigurationError(f"option {name} is given twice, also in {field}", key=name)
+
+
+def read_file(path: pathlib.Path) -> dict[str, object]:
+    """Read options from a JSON file, or from a TOML file if its name ends in ``.toml``.
+
+    Raises:
+        ConfigurationError: the file can't be read, or does not contain a map of options.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        name = str(path).partition("?")[0]
+        if _SECRET.search(name) and not HOST_PORT.fullmatch(name):
+            name = "..."
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        is_file = "." in path.name and ":" not in path.name
+        meant = "" if is_file else "; is it meant as a URL, such as pulsar://host:6650?"
+        raise ConfigurationError(f"can't read configuration file {shown(name)}: {reason}{meant}") from None
+    try:
+        data = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
+    except ValueError as error:  # of both parsers; its text shows a position, not the content
+        raise ConfigurationError(f"configuration file {shown(str(path))}: {error}") from None
+    return as_map(data, f"configuration file {shown(str(path))}")
+
+
+def as_map(data: object, what: str) -> dict[str, object]:
+    """Return ``data`` as a dict of options; raises ConfigurationError if it is not a map."""
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"{what} must be a map of options, not {type(data).__name__}")
+    return dict(data)

@@ -1,15 +1,27 @@
-"""Options and their lookup by name; the error for an unknown name suggests the nearest known one."""
+"""Options, their lookup by name, and the conversion of their values.
+
+A value is written as Starlight expects it, or given as a Python value by a keyword option. Every ConfigurationError
+names the option and, unless it is a secret, the value; for an unknown name it suggests the nearest known one.
+"""
 
 from __future__ import annotations
 
 import difflib
 import enum
+import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
 
 import attrs
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.arguments import WIDTH, shown
+from jmsaio.model.arguments import WIDTH, shown, with_article
+from jmsaio.model.durations import TEN_YEARS, warn_of_milliseconds
+
+#: Seconds by unit of time.
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+#: Maximum numbers of options without their own limit: the usual one, and those by unit.
+_MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
 
 
 class Kind(enum.Enum):
@@ -36,6 +48,11 @@ class Section(enum.Enum):
     DEAD_LETTER = "consumerConfig.deadLetterPolicy."
     NACK_BACKOFF = "consumerConfig.negativeAckRedeliveryBackoff."
     ACK_TIMEOUT_BACKOFF = "consumerConfig.ackTimeoutRedeliveryBackoff."
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the written names; settings of Pulsar's clients also stand without it."""
+        return "" if self is Section.CLIENT else self.value
 
 
 class Status(enum.Enum):
@@ -95,8 +112,12 @@ class Option:
     @property
     def name(self) -> str:
         """The full written name, such as ``consumerConfig.receiverQueueSize``."""
-        prefix = "" if self.section is Section.CLIENT else self.section.value
-        return prefix + self.key
+        return self.section.prefix + self.key
+
+    @property
+    def holder(self) -> Section:
+        """The section whose class has the field."""
+        return self.section
 
     @property
     def secret(self) -> bool:
@@ -187,3 +208,228 @@ def _last(name: str) -> str:
 
 def _likeness(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
+
+
+# Values
+
+
+def written(option: Option, value: object) -> object:
+    """Convert a value written in a URL, a map or a file, in the option's unit, to the field's value.
+
+    Values are converted to text first, as in Starlight. A flag is "true" or "false" in any case. Starlight reads every
+    other text as false, which turns "yes" into its opposite; here it is an error.
+
+    Raises:
+        ConfigurationError: the value is invalid, or the option is not built and the value is not its default.
+    """
+    return _if_built(option, value, _written)
+
+
+def given(option: Option, value: object) -> object:
+    """Convert a Python value to the field's value: durations are seconds or timedelta, None is "not set".
+
+    Raises:
+        ConfigurationError: as for ``written``.
+    """
+    if value is None:
+        if option.optional:
+            return None
+        raise refuse(option, value, "must not be None")
+    return _if_built(option, value, _given)
+
+
+def default(option: Option) -> object:
+    """Return the field's default value."""
+    if option.default is None:
+        return None
+    if option.kind is Kind.MAP:
+        return {}
+    if option.kind is Kind.FLAG:
+        return bool(option.default)
+    if option.kind is Kind.DURATION:
+        return _duration(option, _number(option, option.default, option.unit), SECONDS[option.unit])
+    return option.default
+
+
+def names_only(properties: Mapping[str, str]) -> str:
+    """Return the ``repr`` of a map, hiding its values, which can be secrets."""
+    return repr(dict.fromkeys(properties, "***"))
+
+
+def refuse(option: Option, value: object, why: str) -> ConfigurationError:
+    """Create the error for an invalid value, which leaves out the value of a secret."""
+    value_shown = "" if option.secret else f" = {shown(value)}"
+    return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
+
+
+def refuse_on(transport: str, option: Option, value: object, condition: str = "") -> None:
+    """Raise ConfigurationError if a transport refuses an option; the error names the transports that have it.
+
+    Args:
+        transport: name of the transport in use.
+        option: an option.
+        value: its value, not the default.
+        condition: what using another transport also takes, after its name in the error.
+    """
+    if transport in option.refused_on:
+        place = "the embedded broker" if transport == "memory" else f"transport={transport}"
+        others = " or ".join(f"transport={name}" for name in option.transports)
+        if option.kind is Kind.DURATION and isinstance(value, float):
+            value = round(value / SECONDS[option.unit])  # as it is written
+        raise refuse(option, value, f"{place} does not have this option; use {others}{condition}, or leave it out")
+
+
+def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
+    """Convert a value with ``read``, allowing only None, the default or a choice for an option that is not built.
+
+    The value of an option without an effect is returned unchecked.
+    """
+    if option.status is Status.NO_EFFECT:
+        return value
+    if option.status is Status.BUILT:
+        return read(option, value)
+    try:
+        if read(option, value) in (None, default(option), *option.choices):
+            return default(option)
+    except ConfigurationError:
+        return _refuse_unbuilt(option, value)
+    return _refuse_unbuilt(option, value)
+
+
+def _refuse_unbuilt(option: Option, value: object) -> NoReturn:
+    reason = f": {option.doc}" if option.doc else ""
+    raise refuse(option, value, f"this option is known but not supported{reason}") from None
+
+
+def _written(option: Option, value: object) -> object:
+    if option.kind is Kind.FLAG:
+        return _flag(option, value)
+    if option.kind is Kind.DURATION:
+        return _duration(option, _number(option, value, option.unit), SECONDS[option.unit])
+    return _plain(option, value)
+
+
+def _given(option: Option, value: object) -> object:
+    if option.kind is Kind.FLAG:
+        return _flag(option, value)
+    if option.kind is Kind.DURATION:
+        total = getattr(value, "total_seconds", None)  # a timedelta; this ring does not import datetime
+        number = float(total()) if callable(total) else _number(option, value, "s")
+        found = _duration(option, number, 1.0)
+        if isinstance(value, int | str) and number % 1000 == 0:
+            warn_of_milliseconds(number, option.field)
+        return found
+    return _plain(option, value)
+
+
+def _flag(option: Option, value: object) -> bool:
+    text = _text(option, value).strip().lower()
+    if text not in ("true", "false"):
+        raise refuse(option, value, "must be true or false")
+    return text == "true"
+
+
+def _text(option: Option, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        try:
+            return str(value)
+        except ValueError:  # Python does not convert an int with thousands of digits
+            raise refuse(option, value, "is too large") from None
+    raise refuse(option, value, f"needs {with_article(option.kind.value)}, not {type(value).__name__}")
+
+
+def _number(option: Option, value: object, unit: str) -> float:
+    if isinstance(value, bool):
+        raise refuse(option, value, "needs a number, not true or false")
+    try:
+        number = float(value if isinstance(value, int) else _text(option, value))
+    except OverflowError:
+        raise refuse(option, value, "is too large") from None
+    except ValueError:
+        raise refuse(option, value, f"is not a number{_in(unit)}") from None
+    if not math.isfinite(number):
+        raise refuse(option, value, "must be finite")
+    return number
+
+
+def _duration(option: Option, number: float, factor: float) -> float | None:
+    if option.off is not None and (number <= option.off or number < 0):
+        return None
+    if number < 0:
+        raise refuse(option, number, "must not be negative")
+    if option.low is not None and number * factor < option.low * SECONDS[option.unit]:
+        raise refuse(option, number, f"must be at least {option.low:g} {option.unit}")
+    if number * factor > TEN_YEARS:
+        hint = "is more than 10 years; the unit is seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
+        raise refuse(option, number, hint)
+    # Division keeps 1000 us at 0.001 and not 0.0009999999.
+    return number if factor == 1.0 else number / round(1 / factor)
+
+
+def _plain(option: Option, value: object) -> object:
+    """Convert text, numbers, choices, maps and lists, and functions if the option allows them."""
+    if option.supplied and callable(value):
+        return value
+    if option.kind is Kind.MAP:
+        return _map(option, value)
+    if option.kind is Kind.LIST:
+        return _list(option, value)
+    if option.kind is Kind.CHOICE:
+        return _choice(option, _text(option, value))
+    if option.kind is Kind.INTEGER:
+        return _bounded(option, _integer(option, value))
+    if option.kind is Kind.NUMBER:
+        return _bounded(option, _number(option, value, option.unit))
+    text = _text(option, value)
+    return text if text or option.default is not None else None
+
+
+def _integer(option: Option, value: object) -> int:
+    if isinstance(value, bool):
+        raise refuse(option, value, "needs an integer, not true or false")
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    try:
+        return int(_text(option, value))
+    except ValueError:
+        raise refuse(option, value, f"is not an integer{_in(option.unit)}") from None
+
+
+def _bounded(option: Option, number: float) -> float:
+    if option.low is not None and number < option.low:
+        raise refuse(option, number, f"must be at least {option.low:g}")
+    high = option.high or _MOST_IN.get(option.unit, _MOST)
+    if abs(number) > high:
+        raise ConfigurationError(f"option {option.name}: must be at most {high:.0f}", key=option.name)
+    return number
+
+
+def _choice(option: Option, text: str) -> str:
+    for choice in option.choices:
+        if text == choice or (not option.exact and text.lower() == choice.lower()):
+            return choice
+    raise refuse(option, text, f"must be one of {', '.join(option.choices)}")
+
+
+def _map(option: Option, value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise refuse(option, value, "needs a map")
+    return {str(key): _text(option, item) for key, item in value.items()}
+
+
+def _list(option: Option, value: object) -> tuple[str, ...] | None:
+    """Convert a list to a sorted tuple, or None if it is empty. In a URL, commas separate the items."""
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list | tuple | set | frozenset):
+        raise refuse(option, value, f"needs a list, not {type(value).__name__}")
+    return tuple(sorted(_text(option, item) for item in items if item != "")) or None
+
+
+def _in(unit: str) -> str:
+    return f" ({unit})" if unit else ""

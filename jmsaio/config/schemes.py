@@ -1,4 +1,4 @@
-"""The registry of transports: one row for each scheme of a broker URL.
+"""Broker URLs, and the registry of transports: one row for each scheme.
 
 A row defines how URLs of that scheme are parsed and which transports open them. To add a transport, write its package
 against ``jmsaio/transport/base.py`` and name it in the rows here. Nothing else in jmsaio names a transport, except the
@@ -7,14 +7,19 @@ against ``jmsaio/transport/base.py`` and name it in the rows here. Nothing else 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
+from urllib.parse import unquote_plus
 
 import attrs
 
+from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.arguments import shown
+from jmsaio.model.arguments import brief, shown
 
+#: A text without a scheme that holds no secret.
+HOST_PORT = re.compile(r"[\w.-]+:\d{1,5}")
 #: The transport that the URL and ``enableTransaction`` choose.
 AUTO = "auto"
 
@@ -186,3 +191,66 @@ SCHEMES = {
 def default_broker() -> BrokerAddress:
     """Return the broker to use if none is configured."""
     return next(iter(SCHEMES.values())).read("")
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is a URL rather than a file name."""
+    scheme = SCHEMES.get(text.partition(":")[0])
+    return "://" in text or (scheme is not None and scheme.in_process)
+
+
+def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
+    """Parse a URL such as ``pulsar://host:6650,other:6650?jms.clientId=billing`` into broker and options.
+
+    Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight.
+
+    Raises:
+        ConfigurationError: ``text`` is not a broker URL. The error shows neither the query nor credentials.
+    """
+    base, _, query = text.strip().partition("?")
+    base = base.partition("#")[0]
+    options: dict[str, object] = {}
+    for pair in query.split("&"):
+        name, equals, value = pair.partition("=")
+        name = unquote_plus(name)
+        if not pair:
+            continue
+        if not equals or not name:
+            known = name.partition(":")[0]
+            raise ConfigurationError(f"option {shown(known)} in the URL has no '=' and value", key=known)
+        options[name] = unquote_plus(value)
+    return parse_broker(base), options
+
+
+def parse_broker(base: str) -> BrokerAddress:
+    """Parse a broker URL without a query.
+
+    Raises:
+        ConfigurationError: ``base`` is not a broker URL.
+    """
+    if "@" in base:
+        reason = "credentials don't belong in the broker URL; give authPlugin and authParams as options"
+        raise ConfigurationError(reason, key="brokerServiceUrl")
+    scheme, colon, rest = base.partition(":")
+    scheme = scheme.lower()
+    if scheme in SCHEMES and (colon or SCHEMES[scheme].in_process):
+        return SCHEMES[scheme].read(rest)
+    *others, last = (each.example for each in SCHEMES.values() if each.example)
+    if all(HOST_PORT.fullmatch(host) for host in base.removesuffix("/").split(",")):
+        why = f"{shown(base)} is not a URL: write pulsar://{brief(base)}, or pulsar+ssl:// for TLS"
+        raise ConfigurationError(why, key="brokerServiceUrl")
+    given = f"{brief(scheme)}://..." if colon else shown(base)  # the rest can be a secret
+    known = f"{nearest(scheme, SCHEMES)}; write {', '.join(others)} or {last}"
+    raise ConfigurationError(f"{given} is not a broker URL that jmsaio supports{known}", key="brokerServiceUrl")
+
+
+def check_web_url(text: str) -> str:
+    """Return the REST interface's base URL without a trailing slash.
+
+    Raises:
+        ConfigurationError: ``text`` is not an http or https URL, or has credentials.
+    """
+    if not text.startswith(("http://", "https://")) or "@" in text:
+        reason = "option webServiceUrl: must be http://host:port or https://host:port, without credentials"
+        raise ConfigurationError(reason, key="webServiceUrl")
+    return text.rstrip("/")

@@ -6,7 +6,7 @@ import pytest
 
 from jmsaio.config import Configuration, ConnectOptions, ConsumerConfig, FactoryOptions, ProducerConfig, load
 from jmsaio.config.declaring import groups
-from jmsaio.config.keywords import KEYWORDS
+from jmsaio.config.loading import KEYWORDS
 from jmsaio.config.options import Option, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.durations import Duration
@@ -52,11 +52,7 @@ def test_the_keyword_types_are_written_from_the_declared_options() -> None:
 
 
 def test_each_keyword_that_is_built_has_a_type_and_no_other_name_has() -> None:
-    built = {
-        name
-        for name, each in KEYWORDS.items()
-        if not isinstance(each.declared, Option) or each.declared.status is Status.BUILT
-    }
+    built = {name for name, each in KEYWORDS.items() if not isinstance(each, Option) or each.status is Status.BUILT}
     assert set(FactoryOptions.__annotations__) == built | {"client"}
     assert set(FactoryOptions.__annotations__) - set(ConnectOptions.__annotations__) == {"client_id"}
     assert FactoryOptions.__required_keys__ == set()

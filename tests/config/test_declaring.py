@@ -1,4 +1,4 @@
-"""Declaring options: what a field's annotation, default and metadata say is what the rest of the package works with."""
+"""Declaring options, and reading maps of them: annotation, default and metadata of a field decide."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -14,12 +14,14 @@ from jmsaio.config.declaring import (
     declares,
     described,
     directory,
+    flatten,
     groups,
     option,
+    pop_group,
+    read_section,
     written_names,
 )
-from jmsaio.config.options import ON_PULSAR, Kind, Option, Section, Status
-from jmsaio.config.values import default
+from jmsaio.config.options import ON_PULSAR, Kind, Option, Section, Status, default
 from jmsaio.errors import ConfigurationError
 
 #: Fields that follow from the URL or are whole objects.
@@ -39,7 +41,7 @@ DERIVED = {
 @pytest.fixture
 def sample(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A class with one field of each kind, declared in place of the dead letter policy."""
-    for name in ("_directories", "_sections", "_groups"):
+    for name in ("_directories", "_sections", "_classes", "_groups"):
         monkeypatch.setattr(f"jmsaio.config.declaring.{name}", {})
 
     @declares(Section.DEAD_LETTER, also=(Option("javaOnly", Section.DEAD_LETTER, Kind.TEXT),))
@@ -134,3 +136,25 @@ def test_no_repr_shows_a_secret(section: Section) -> None:
         needed: dict[str, Any] = {"auth_plugin": "token"} if each.field == "auth_params" else {}
         shown = repr(kinds[section](**{each.field: value}, **needed))
         assert "hidden" not in shown and "***" in shown
+
+
+def test_nested_mappings_become_dotted_names_without_nulls() -> None:
+    assert flatten({"a": {"b": {"c": 1}, "d": None}, "e.f": 2}) == {"a.b.c": 1, "e.f": 2}
+
+
+def test_pop_group_takes_both_forms() -> None:
+    source: dict[str, object] = {"a": {"b": 1}, "a.c": 2, "ab": 3}
+    assert pop_group(source, "a") == {"b": 1, "c": 2}
+    assert source == {"ab": 3}
+    assert pop_group(source, "a") is None
+    with pytest.raises(ConfigurationError, match="group of options"):
+        pop_group({"a": 1}, "a")
+
+
+def test_a_section_is_read_by_both_spellings_and_suggests_the_nearest_name() -> None:
+    assert read_section(Section.CONSUMER, {"ackTimeoutMillis": 5, "consumer_name": "n"}) == {
+        "ack_timeout": 0.005,
+        "consumer_name": "n",
+    }
+    with pytest.raises(ConfigurationError, match=r"ackTimeoutMilis'; did you mean 'consumerConfig\.ackTimeoutMillis"):
+        read_section(Section.CONSUMER, {"ackTimeoutMilis": 5})

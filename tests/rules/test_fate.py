@@ -5,8 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from jmsaio.config import ConsumerConfig
-from jmsaio.config.consumer import Backoff
+from jmsaio.config import Backoff, ConsumerConfig
 from jmsaio.model.wire import WireId
 from jmsaio.rules.fate import Fate, GiveBackDelays, Rejection, asks_for_delay, fate, give_back_delays
 

@@ -22,8 +22,9 @@ import click
 from jmsaio.cli.common.output import INTERRUPTED, Output, printable
 from jmsaio.config import Configuration, load
 from jmsaio.config.declaring import directory
+from jmsaio.config.loading import read_file
 from jmsaio.config.options import Section, Status
-from jmsaio.config.sources import is_url, read_file, split_url
+from jmsaio.config.schemes import is_url, split_url
 from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, NotFoundError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic, with_kind

@@ -12,8 +12,7 @@ import attrs
 from jmsaio.config import Configuration, load
 from jmsaio.config.declaring import written_names
 from jmsaio.config.options import nearest
-from jmsaio.config.schemes import SCHEMES
-from jmsaio.config.sources import split_url
+from jmsaio.config.schemes import SCHEMES, split_url
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import KINDS, Queue, Resolved, Topic, join_names, parse_destination_text, resolve

@@ -12,8 +12,7 @@ import certifi
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.config.consumer import RegexSubscriptionMode
-from jmsaio.config.producer import AccessMode, Compression
+from jmsaio.config.sections import AccessMode, Compression, RegexSubscriptionMode
 from jmsaio.errors import ConfigurationError, TransportError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId

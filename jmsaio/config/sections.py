@@ -1,19 +1,40 @@
-"""``ConsumerConfig`` with ``DeadLetterPolicy`` and ``Backoff``: the options of receivers and readers."""
+"""The options of senders and receivers: ``ProducerConfig``, ``ConsumerConfig``, ``DeadLetterPolicy``, ``Backoff``."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import attrs
 
 from jmsaio.config import unsupported_options
-from jmsaio.config.declaring import check_fields, declares, described, directory, group, groups, option
-from jmsaio.config.mapping import read_section, take_group
-from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
-from jmsaio.config.values import names_only
+from jmsaio.config.declaring import check_fields, declares, described, group, option, read_section
+from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section, names_only
 from jmsaio.errors import ConfigurationError
 
 CryptoFailureAction = Literal["FAIL", "DISCARD", "CONSUME"]
 RegexSubscriptionMode = Literal["PersistentOnly", "NonPersistentOnly", "AllTopics"]
+Compression = Literal["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]
+AccessMode = Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"]
+
+
+class _Section:
+    """Options that maps can override."""
+
+    __slots__ = ()
+    _section: ClassVar[Section]
+
+    def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
+        """Return the fields and values that ``overrides`` sets. Arguments and errors are those of ``merge``."""
+        return read_section(self._section, overrides, self)
+
+    def merge(self, overrides: Mapping[str, object]) -> Self:
+        """Return a copy with ``overrides``: a map with Starlight's names (nested or dotted) or field names.
+
+        Options are merged one by one; the dead letter policy and both backoffs are replaced as a whole.
+
+        Raises:
+            ConfigurationError: a name is unknown or a value is invalid.
+        """
+        return attrs.evolve(self, **self.changes(overrides))  # type: ignore[misc]  # its subclasses are attrs classes
 
 
 @declares(Section.NACK_BACKOFF, Section.ACK_TIMEOUT_BACKOFF)
@@ -73,7 +94,7 @@ class DeadLetterPolicy:
 
 @declares(Section.CONSUMER, also=unsupported_options.CONSUMER)
 @attrs.frozen(kw_only=True)
-class ConsumerConfig:
+class ConsumerConfig(_Section):
     """``consumerConfig``: the options of a receiver, which ``jmsaio guide configuration`` lists.
 
     Durations are seconds.
@@ -81,6 +102,8 @@ class ConsumerConfig:
     Raises:
         ConfigurationError: a value is invalid.
     """
+
+    _section = Section.CONSUMER
 
     receiver_queue_size: int = option(
         1000,
@@ -195,43 +218,92 @@ class ConsumerConfig:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)
-        for field, each in groups(ConsumerConfig).items():
-            value = getattr(self, field)
-            if isinstance(value, Mapping):
-                object.__setattr__(self, field, _read_group(each.section, value))
-            elif value is not None and not isinstance(value, each.kind):
-                reason = f"option {field} needs a {each.kind.__name__}, a map or None"
-                raise ConfigurationError(reason, key=field)
-
-    def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
-        """Return the fields and values that ``overrides`` sets. Arguments and errors are those of ``merge``."""
-        result: dict[str, Any] = {}
-        rest = dict(overrides)
-        for field, each in groups(ConsumerConfig).items():
-            own, written = rest.pop(field, None), take_group(rest, each.key)
-            if own is not None and written is not None:
-                raise ConfigurationError(f"option {each.key} is given twice, also as {field}", key=each.key)
-            if written is not None:
-                result[field] = _read_group(each.section, written)
-            elif own is not None:
-                result[field] = _read_group(each.section, own) if isinstance(own, Mapping) else own
-        result.update(read_section(directory(Section.CONSUMER), rest, Section.CONSUMER.value, self.properties))
-        return result
-
-    def merge(self, overrides: Mapping[str, object]) -> Self:
-        """Return a copy with ``overrides``: a map with Starlight's names (nested or dotted) or field names.
-
-        Options are merged one by one; the dead letter policy and both backoffs are replaced as a whole.
-
-        Raises:
-            ConfigurationError: a name is unknown or a value is invalid.
-        """
-        return attrs.evolve(self, **self.changes(overrides))
 
 
-def _read_group(section: Section, source: Mapping[str, object]) -> Backoff | DeadLetterPolicy:
-    """Create the value of a field that holds a section, from a map."""
-    values: dict[str, Any] = read_section(directory(section), source, section.value)
-    if section is Section.DEAD_LETTER:
-        return DeadLetterPolicy(**{"max_redeliver_count": None, **values})
-    return Backoff(**values)
+@declares(Section.PRODUCER, also=unsupported_options.PRODUCER)
+@attrs.frozen(kw_only=True)
+class ProducerConfig(_Section):
+    """``producerConfig``: the options of a sender, which ``jmsaio guide configuration`` lists.
+
+    Durations are seconds.
+
+    Raises:
+        ConfigurationError: a value is invalid.
+    """
+
+    _section = Section.PRODUCER
+
+    batching_enabled: bool = option(True, "batchingEnabled", "send messages in batches", transports=ON_PULSAR)
+    batching_max_publish_delay: float = option(
+        0.001, "batchingMaxPublishDelayMicros", "maximum wait for a batch to fill", unit="us", transports=ON_PULSAR
+    )
+    batching_max_messages: int = option(
+        1000,
+        "batchingMaxMessages",
+        "maximum number of messages in a batch; 0 or negative: no limit",
+        transports=ON_PULSAR,
+    )
+    batching_max_bytes: int = option(
+        131072, "batchingMaxBytes", "maximum bytes in a batch; 0 or negative: half the maximum message size",
+        unit="bytes", transports=ON_PULSAR,
+    )  # fmt: skip
+    send_timeout: float = option(
+        30.0, "sendTimeoutMs", "time without an answer after which a send is in doubt; 0: wait forever", unit="ms"
+    )
+    compression_type: Compression = option(
+        "NONE", "compressionType",
+        "compression of batches and single messages; transport=wire needs `jmsaio[compression]` for all but ZLIB",
+        transports=ON_PULSAR,
+    )  # fmt: skip
+    chunking_enabled: bool = option(
+        False, "chunkingEnabled", "split large messages; needs batchingEnabled=false", transports=ON_PULSAR
+    )
+    chunk_max_message_size: int = option(
+        -1, "chunkMaxMessageSize", "maximum bytes of a chunk; 0 or negative: as many as the broker allows",
+        unit="bytes", transports=ON_WIRE,
+    )  # fmt: skip
+    producer_name: str | None = option(None, "producerName", "name of the producer in the broker's statistics")
+    access_mode: AccessMode = option(
+        "Shared", "accessMode", "which other producers are allowed on the topic", transports=ON_PULSAR
+    )
+    message_routing_mode: Literal["RoundRobinPartition", "SinglePartition"] = option(
+        "RoundRobinPartition", "messageRoutingMode",
+        "partitions of messages without a group id: all in turn, or one chosen at random by each sender",
+    )  # fmt: skip
+    auto_update_partitions: bool = option(
+        True, "autoUpdatePartitions", "send to partitions added later", transports=ON_PULSAR
+    )
+    auto_update_partitions_interval: float = option(
+        60.0,
+        "autoUpdatePartitionsIntervalSeconds",
+        "interval of the search for new partitions",
+        unit="s",
+        low=1,
+        transports=ON_PULSAR,
+    )
+    initial_sequence_id: int | None = option(
+        None, "initialSequenceId", "sequence id that precedes that of the first message", low=0, high=2**63 - 1
+    )
+    initial_subscription_name: str | None = option(
+        None, "initialSubscriptionName",
+        "subscription to create together with a topic that the producer creates", transports=ON_WIRE,
+        refused_on=ON_MEMORY + ON_PULSAR_CLIENT,
+    )  # fmt: skip
+    batcher_builder: Literal["DEFAULT", "KEY_BASED"] = option(
+        "DEFAULT", "batcherBuilder", "KEY_BASED: one batch per group id, for Key_Shared", exact=True,
+        transports=ON_PULSAR,
+    )  # fmt: skip
+    properties: Mapping[str, str] = option(
+        attrs.Factory(dict), "properties", "metadata of the producer", repr=names_only, transports=ON_PULSAR
+    )
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        if self.chunking_enabled and self.batches:
+            reason = "option producerConfig.chunkingEnabled = True needs producerConfig.batchingEnabled = False"
+            raise ConfigurationError(reason, key="producerConfig.chunkingEnabled")
+
+    @property
+    def batches(self) -> bool:
+        """Whether messages are sent in batches of more than one message."""
+        return self.batching_enabled and self.batching_max_messages != 1
