@@ -261,21 +261,25 @@ class Acknowledging:
         for entry in again:
             entry.returned = False
         if any(entry in self._dropped and entry.registration == self._at.number for entry in again):
-            self._consumer.subscribe_again("the broker refused an acknowledgement and lost the message from its list")
+            self._at.renew("the broker refused an acknowledgement and lost the message from its list")
         else:
             self._consumer.redeliver(again)
 
     async def _acknowledge_late(self) -> None:
         """Register for what was acknowledged since the consumer was closed at the broker, and receive nothing."""
+        config = self._at.client.config
         try:
-            async with self._consumer.reopened():
+            try:
+                await self._at.open(config.operation_timeout)
                 self.flush()
                 shares, self._late_shares = self._late_shares, []
                 for share in shares:
                     self._send_in(share)
                 if self._receipts:
-                    await asyncio.wait(list(self._receipts), timeout=self._at.client.config.operation_timeout)
+                    await asyncio.wait(list(self._receipts), timeout=config.operation_timeout)
                 self._acked = {}
+            finally:
+                await self._at.close(config.close_timeout)
         except JMSError as caught:
             self._refused = caught  # the next settle raises it; the broker redelivers
             self._acked = {}

@@ -9,8 +9,7 @@ import logging
 import math
 import weakref
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -37,7 +36,7 @@ from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
-from jmsaio.transport.pulsar.wire.connections.registration import Keeper, Registration, registering
+from jmsaio.transport.pulsar.wire.connections.registration import Registration
 from jmsaio.transport.pulsar.wire.consumers.acknowledging import Acknowledging
 from jmsaio.transport.pulsar.wire.consumers.chunks import Chunks
 from jmsaio.transport.pulsar.wire.consumers.early import Early
@@ -52,7 +51,7 @@ from jmsaio.transport.pulsar.wire.records.arriving import (
     is_chunk,
     read_arrival,
 )
-from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire, signed
+from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire
 from jmsaio.transport.waiting import to_the_end
 
 _log = logging.getLogger(__name__)
@@ -88,7 +87,7 @@ class Consumer:
     ) -> None:  # fmt: skip
         self.topic = topic
         self._client = client
-        self._at = Registration(client, topic, subscription.name, next(client.ids))
+        self._at = Registration(client, self, topic, subscription.name, refused=partial(refused, topic))
         self._subscription = subscription
         self._woken = woken
         self._letters = letters
@@ -97,8 +96,7 @@ class Consumer:
         policy = subscription.config.dead_letter
         self._dead_after = None if policy is None else policy.max_redeliver_count
         self._fails_here = subscription.shared and subscription.selective
-        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff, partial(refused, topic))
-        self._permits = Permits(queue_size, client.share)
+        self._permits = Permits(self._at, queue_size, client.share)
         self._stopped = False
         self._bounces = Counter[Entry]()  # how often each was returned since it is stopped
         self._bouncing = DelayQueue[Entry](client.loop, self._return_queued)
@@ -119,49 +117,46 @@ class Consumer:
         )  # fmt: skip
         self._silence: Silence | None = None
         if subscription.type is SubscriptionType.FAILOVER and self._at.persistent:
-            self._silence = Silence(topic, client.tasks, self._withheld, self.subscribe_again)
+            self._silence = Silence(self._at, self._permits)
         self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
 
     async def open(self, timeout: float) -> None:
         """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_receiver``."""
-        await self._keeper.open(timeout)
+        await self._at.open(timeout)
 
     @property
     def failure(self) -> JMSError | None:
         """Why it ended for good, or None."""
         return self._at.failure
 
-    # the keeper's side
+    # the registration's side
 
-    async def register(self, connection: Connection) -> None:
+    async def register(self, connection: Connection) -> dict[str, Any]:
         """Subscribe at a broker. Raises TransportError."""
         wanted, config = self._subscription, self._subscription.config
-        number = self._at.number = next(self._client.ids)  # what the last one still brings is dropped
         metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
         earliest = wanted.position is StartPosition.EARLIEST
-        with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
-            asked = connection.request(
-                f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
-                topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]), consumer_id=number,
-                consumer_name=config.consumer_name, priority_level=config.priority_level or None,
-                metadata=key_values(metadata),
-                read_compacted=config.read_compacted or None,
-                initial_position=int(InitialPosition.Earliest if earliest else InitialPosition.Latest),
-                replicate_subscription_state=config.replicate_subscription_state or None,
-                subscription_properties=key_values(wanted.properties),
-            )  # fmt: skip
-            # A broker that has to close what it is subscribing creates the subscription nevertheless, later: one
-            # that ends with this consumer could not be deleted before that.
-            await (asked if wanted.durable else to_the_end(asked, _SUBSCRIBING))
-        self._at.connection = connection
-        self._at.changed.wake()
-        self._permits.begin(connection, number)
+        asked = connection.request(
+            f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
+            topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]),
+            consumer_id=self._at.number, consumer_name=config.consumer_name,
+            priority_level=config.priority_level or None, metadata=key_values(metadata),
+            read_compacted=config.read_compacted or None,
+            initial_position=int(InitialPosition.Earliest if earliest else InitialPosition.Latest),
+            replicate_subscription_state=config.replicate_subscription_state or None,
+            subscription_properties=key_values(wanted.properties),
+        )  # fmt: skip
+        # A broker that has to close what it is subscribing creates the subscription nevertheless, later: one that ends
+        # with this consumer could not be deleted before that.
+        return await (asked if wanted.durable else to_the_end(asked, _SUBSCRIBING))
+
+    def registered(self, connection: Connection, answer: dict[str, Any]) -> None:
+        """Receive from now on."""
+        self._permits.restart()
         self._fill()
 
     def failed(self, error: JMSError) -> None:
-        """End with an error, which the next receive raises."""
-        self._at.failure = error
-        self._at.changed.wake()
+        """Have the next receive raise an error."""
         self._unsettled.confirmed.wake()
         self._woken()
 
@@ -169,16 +164,14 @@ class Consumer:
 
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
-        self._at.connection = None
-        self._permits.end()
+        self._at.ended(error, assigned)
         self.activated(False)
         self._clear(RecordEvent.LINK_LOST)
         self._chunks.clear()
         self.acks.link_lost()
-        self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
-        self._keeper.migrated(cluster)
+        self._at.migrated(cluster)
 
     def _clear(self, event: RecordEvent) -> None:
         """Pass an event of all records that wait here for being handed out, which empties the queue."""
@@ -199,28 +192,6 @@ class Consumer:
                 self._silence.begin()
             else:
                 self._silence.end()
-
-    async def _withheld(self) -> bool:
-        """Return whether the broker has messages that it could send, and does not."""
-        connection, what = self._at.connection, f"look for the end of {self.topic}"
-        if connection is None or not self._permits.granted:
-            return False
-        try:
-            timeout = self._client.config.operation_timeout
-            answer = await connection.request(what, timeout, Command.GET_LAST_MESSAGE_ID, consumer_id=self._at.number)
-        except JMSError:
-            return False
-        last, taken = answer["last_message_id"], answer.get("consumer_mark_delete_position")
-        if taken is None or signed(last["entry_id"]) < 0 or connection is not self._at.connection:
-            return False
-        return (signed(taken["ledger_id"]), signed(taken["entry_id"])) < (last["ledger_id"], last["entry_id"])
-
-    def subscribe_again(self, why: str = "the broker sends nothing") -> None:
-        """Close it at the broker, which then sends everything again on the next registration."""
-        connection = self._at.connection
-        if connection is not None and connection.consumers.pop(self._at.number, None) is not None:
-            connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._at.number)
-            self.ended(TransportError(why), "")
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
@@ -573,9 +544,9 @@ class Consumer:
         self._stopped = True
         self.acks.flush()
         if self._subscription.type is SubscriptionType.KEY_SHARED:
-            self._at.parked = True
             self._clear(RecordEvent.STOPPED)
-            await self._leave(timeout)
+            self._chunks.clear()
+            await self._at.park(timeout)
         else:
             self._return_queued(record.entry for record in self._ready)
 
@@ -606,51 +577,25 @@ class Consumer:
         if self._at.parked:
             deadline = self._client.loop.time() + timeout
             await self.acks.late_sent(timeout)
-            await self.open(max(0.01, deadline - self._client.loop.time()))
-            self._at.parked = False
+            await self._at.resume(max(0.01, deadline - self._client.loop.time()))
         self._bouncing.close()
         self._bounces.clear()
         self._stopped = False
         self._fill()
         self._woken()
 
-    async def _leave(self, timeout: float) -> None:
-        """Close it at the broker, which redelivers what is not acknowledged."""
-        self._chunks.clear()
-        await self._keeper.aclose()
-        connection, self._at.connection = self._at.connection, None
-        self._permits.end()
-        self.activated(False)
-        if connection is None or connection.consumers.pop(self._at.number, None) is None:
-            return
-        what, number = f"close the consumer of {self.topic}", self._at.number
-        try:
-            await connection.request(what, max(0.01, timeout), Command.CLOSE_CONSUMER, consumer_id=number)
-        except JMSError:
-            return  # the connection is lost or silent: the broker redelivers when it notices
-
-    @asynccontextmanager
-    async def reopened(self) -> AsyncIterator[None]:
-        """Register for a block, although it is stopped. Raises as ``open``."""
-        config = self._client.config
-        try:
-            await self.open(config.operation_timeout)
-            yield
-        finally:
-            await self._leave(config.close_timeout)
-
-    def leave(self) -> None:
+    def begin_close(self) -> None:
         """Request nothing more before the close, which returns everything.
 
         A broker whose last consumer leaves while it reads what it was asked to redeliver forgets the rest of the
         backlog until the next message is sent, or all consumers have left again.
         """
-        self._at.closed = True
+        self._at.begin_close()
         self._unsettled.confirmed.wake()
 
     async def aclose(self, timeout: float) -> None:
         """Close it, and leave what is not acknowledged to other consumers, marked in this process."""
-        self.leave()
+        self.begin_close()
         self.acks.flush()
         await self.acks.late_sent(timeout)
         self._permits.close()
@@ -660,7 +605,9 @@ class Consumer:
         self._ready.clear()
         self._waiting.close()
         self._bouncing.close()
-        await self._leave(timeout)
+        self._chunks.clear()
+        self.activated(False)
+        await self._at.close(timeout)
 
     def _give_up(self, entry: Entry) -> None:
         """Return all records of an entry that this consumer has."""

@@ -6,7 +6,7 @@ import attrs
 
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.rules.share import Share
-from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.registration import Registration
 
 
 @attrs.define(eq=False)
@@ -23,10 +23,9 @@ class Permits:
         share: maximum bytes, shared with others.
     """
 
+    _at: Registration
     _size: int
     _share: Share
-    _connection: Connection | None = attrs.field(default=None, init=False)
-    _consumer: int = attrs.field(default=0, init=False)
     _given: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
     _waiting: bool = attrs.field(default=False, init=False)
     _largest: int = attrs.field(default=0, init=False)  # bytes of a record lately; 0: none has arrived
@@ -34,23 +33,18 @@ class Permits:
     def __attrs_post_init__(self) -> None:
         self._share.join(self)
 
-    def begin(self, connection: Connection, consumer: int) -> None:
+    def restart(self) -> None:
         """Start over: the broker has no permits for a consumer that has just subscribed."""
-        self._connection, self._consumer, self._given = connection, consumer, 0
-
-    def end(self) -> None:
-        """Take the end of the registration."""
-        self._connection = None
+        self._given = 0
 
     def close(self) -> None:
-        """Give none any more."""
-        self.end()
+        """Leave the bytes to the others."""
         self._share.leave(self)
 
     @property
     def granted(self) -> bool:
-        """Whether the broker can send records now."""
-        return self._connection is not None and self._given > 0
+        """Whether the broker can send records while it is registered."""
+        return self._given > 0
 
     def used(self, records: int, size: int) -> None:
         """Count an entry that arrived, whatever becomes of it.
@@ -72,7 +66,7 @@ class Permits:
         """
         if waiting is not None:
             self._waiting = waiting
-        connection, size = self._connection, self._size or self._waiting
+        connection, size = self._at.connection, self._size or self._waiting
         missing = size - queued - self._given
         if missing <= 0 or 2 * missing < size or held or connection is None or not size:
             return  # 0 permits would end the connection
@@ -82,4 +76,4 @@ class Permits:
             if missing <= 0 or 2 * missing < size:
                 return
         self._given += missing
-        connection.write(encode_command(Command.FLOW, consumer_id=self._consumer, message_permits=missing))
+        connection.write(encode_command(Command.FLOW, consumer_id=self._at.number, message_permits=missing))

@@ -35,7 +35,7 @@ from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
-from jmsaio.transport.pulsar.wire.connections.registration import Keeper, registering
+from jmsaio.transport.pulsar.wire.connections.registration import Registration
 from jmsaio.transport.pulsar.wire.consumers.permits import Permits
 from jmsaio.transport.pulsar.wire.records.arriving import Arrival, announced, assembled, is_chunk, read_arrival
 from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire, signed
@@ -81,11 +81,9 @@ class WireReader:
         self._receiving = receiving
         self._shapes: dict[int, Shape] = {}  # of properties
         self._joins = joins
-        self._permits = Permits(max(1, options.config.receiver_queue_size), client.share)
         self._partition = split_partition(options.topic)[1]
-        self._id = next(client.ids)
-        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
-        self._connection: Connection | None = None
+        self._at = Registration(client, self, options.topic)
+        self._permits = Permits(self._at, max(1, options.config.receiver_queue_size), client.share)
         self._ready: deque[WireRecord] = deque()
         start = options.start
         self._since = None if isinstance(start, StartPosition | WireId) else start
@@ -100,7 +98,6 @@ class WireReader:
         self._tails: dict[EntryId, float] = {}
         self._begun: int | None = None  # publish time of one that began in an earlier ledger, to move to
         self._arrival: asyncio.Event = asyncio.Event()
-        self._failure: JMSError | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
 
@@ -109,43 +106,44 @@ class WireReader:
 
     async def start(self, timeout: float) -> None:
         """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_reader``."""
-        await self._keeper.open(timeout)
+        await self._at.open(timeout)
 
-    # the keeper's side
+    # the registration's side
 
-    async def register(self, connection: Connection) -> None:
+    async def register(self, connection: Connection) -> dict[str, Any]:
         """Subscribe at a broker. Raises TransportError."""
-        timeout, what = self._client.config.operation_timeout, f"read {self.topic}"
-        number = self._id = next(self._client.ids)  # what the last one still brings is dropped
+        timeout, what, number = self._client.config.operation_timeout, f"read {self.topic}", self._at.number
         if not self._moved:
             prefix = self._options.prefix and f"{self._options.prefix}-"
             self._name = f"{prefix}reader-{uuid.uuid4().hex[:10]}"
         self._moved = False
-        with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
-            own: dict[str, Any] = {
-                "subscription": self._name, "sub_type": int(SubType.Exclusive), "durable": False,
-                "start_message_id": self._place(),
+        own: dict[str, Any] = {
+            "subscription": self._name, "sub_type": int(SubType.Exclusive), "durable": False,
+            "start_message_id": self._place(),
+        }  # fmt: skip
+        if self._joins is not None:
+            name, kind = self._joins
+            own = {
+                "subscription": name, "sub_type": int(kind), "force_topic_creation": False,
+                "initial_position": int(InitialPosition.Earliest),
             }  # fmt: skip
-            if self._joins is not None:
-                name, kind = self._joins
-                own = {
-                    "subscription": name, "sub_type": int(kind), "force_topic_creation": False,
-                    "initial_position": int(InitialPosition.Earliest),
-                }  # fmt: skip
-            await connection.request(
-                what, timeout, Command.SUBSCRIBE, topic=self.topic, consumer_id=number,
-                consumer_name=self._options.name, metadata=key_values({CLIENT: process_name()}), **own,
-            )  # fmt: skip
-            if not self._sought:
-                await self._seek(connection, number, timeout)
-            elif self._begun is not None:
-                time, self._begun = max(0, self._begun - _SKEW), None
-                await connection.request(what, timeout, Command.SEEK, consumer_id=number, message_publish_time=time)
-                self._moved = True
-            elif self._options.start is StartPosition.LATEST and self._read is None and self._receiving:
-                await self._remember_begin(connection, number, timeout)
-        self._connection = connection
-        self._permits.begin(connection, number)
+        answer = await connection.request(
+            what, timeout, Command.SUBSCRIBE, topic=self.topic, consumer_id=number,
+            consumer_name=self._options.name, metadata=key_values({CLIENT: process_name()}), **own,
+        )  # fmt: skip
+        if not self._sought:
+            await self._seek(connection, number, timeout)
+        elif self._begun is not None:
+            time, self._begun = max(0, self._begun - _SKEW), None
+            await connection.request(what, timeout, Command.SEEK, consumer_id=number, message_publish_time=time)
+            self._moved = True
+        elif self._options.start is StartPosition.LATEST and self._read is None and self._receiving:
+            await self._remember_begin(connection, number, timeout)
+        return answer
+
+    def registered(self, connection: Connection, answer: dict[str, Any]) -> None:
+        """Receive from now on."""
+        self._permits.restart()
         self._fill()
         self._arrival.set()
 
@@ -177,25 +175,22 @@ class WireReader:
                 self._read = WireId(*self._places(answer)[1], self._partition, _WHOLE)
 
     def failed(self, error: JMSError) -> None:
-        """End with an error, which the next call raises."""
-        self._failure = error
+        """Have the next call raise an error."""
         self._arrival.set()
 
     # the connection's side
 
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take the end on this connection: the next one starts behind the last record read."""
-        self._connection = None
-        self._permits.end()
+        self._at.ended(error, assigned)
         if self._ready:
             first = self._ready[0].entry
             self._arrived = (first.ledger, first.number - 1)
             self._ready.clear()
         self._assembly.clear()
-        self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
-        self._keeper.migrated(cluster)
+        self._at.migrated(cluster)
 
     def activated(self, active: bool) -> None:
         """Take that it is the only consumer of its subscription, as always."""
@@ -216,7 +211,7 @@ class WireReader:
             self._permits.used(1 if found.spans is None else len(found.spans), len(found.data))
             if arrival is not None:
                 self._add(delivery, arrival)
-        if self._connection is not None:  # else it starts before this entry
+        if self._at.connection is not None:  # else it starts before this entry
             self._arrived = place
             self._fill()
 
@@ -268,10 +263,7 @@ class WireReader:
         further = self._tails[place] = number if back is None else math.inf if back > place[1] else back * _FURTHER
         if place[1] < further < math.inf:
             self._begun = metadata.publish_time if self._begun is None else min(self._begun, metadata.publish_time)
-        connection = self._connection
-        if connection is not None and connection.consumers.pop(self._id, None) is not None:
-            connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._id)
-            self.ended(TransportError("a message begins before what is read"), "")
+        if self._at.renew("a message begins before what is read"):
             self._arrived = min(self._arrived, (place[0], place[1] - 1))
         return None
 
@@ -298,8 +290,8 @@ class WireReader:
         if found:
             self._read = found[-1].message_id
             self._fill()
-        elif self._failure is not None:
-            raise self._failure
+        elif self._at.failure is not None:
+            raise self._at.failure
         return found
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
@@ -318,7 +310,7 @@ class WireReader:
         """Wait until something has arrived, or the reader has failed; return False at ``end``."""
         try:
             async with asyncio.timeout_at(end):
-                while not self._ready and self._failure is None and not self._closed:
+                while not self._ready and self._at.failure is None and not self._closed:
                     self._arrival.clear()
                     await self._arrival.wait()
         except TimeoutError:
@@ -349,14 +341,14 @@ class WireReader:
         final = max(end, loop.time() + _ASK)
         while True:
             self._check()
-            if self._failure is not None:
-                raise self._failure
-            connection, what = self._connection, f"look for the end of {self.topic}"
+            if self._at.failure is not None:
+                raise self._at.failure
+            connection, what = self._at.connection, f"look for the end of {self.topic}"
             try:
                 if connection is None:
                     raise TransportError(f"{what}: not connected to the broker", "Disconnected")
                 left = max(0.01, final - loop.time())
-                answer = await connection.request(what, left, Command.GET_LAST_MESSAGE_ID, consumer_id=self._id)
+                answer = await connection.request(what, left, Command.GET_LAST_MESSAGE_ID, consumer_id=self._at.number)
                 return self._places(answer)
             except JMSError as error:
                 moving = error.error_code == "Disconnected" or passes(error, again=True)
@@ -381,17 +373,9 @@ class WireReader:
         await asyncio.wait({self._closing}, timeout=max(0.0, timeout))
 
     async def _close(self, timeout: float) -> None:
-        await self._keeper.aclose()
         self._permits.close()
-        connection, self._connection = self._connection, None
+        await self._at.close(timeout)
         self._ready.clear()
-        if connection is None or connection.consumers.pop(self._id, None) is None:
-            return
-        what = f"close the reader of {self.topic}"
-        try:
-            await connection.request(what, max(0.01, timeout), Command.CLOSE_CONSUMER, consumer_id=self._id)
-        except JMSError:
-            return  # the connection is lost or silent: the broker drops the reader when it notices
 
 
 @attrs.frozen(eq=False)

@@ -293,7 +293,7 @@ class WireReceiver:
         if self._closing is None:
             self._closed = True
             for consumer in self._consumers:
-                consumer.leave()
+                consumer.begin_close()
             self._closing = self._client.tasks.start(self._close(self._client.loop.time() + timeout))
             self._closing.add_done_callback(lambda _: self._on_closed(self))  # until then the transport's close waits
         await asyncio.wait({self._closing}, timeout=max(0.0, timeout))

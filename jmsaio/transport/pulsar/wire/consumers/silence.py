@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 import attrs
 
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
+from jmsaio.errors import JMSError
+from jmsaio.protocol.commands import Command
+from jmsaio.transport.pulsar.wire.connections.registration import Registration
+from jmsaio.transport.pulsar.wire.consumers.permits import Permits
+from jmsaio.transport.pulsar.wire.records.record import signed
 
 _log = logging.getLogger(__name__)
 #: Seconds before the broker is asked whether it has messages, at first and at most.
@@ -25,21 +28,17 @@ class Silence:
     closes just when this time ends, the next one becomes active, but nothing is read for it until the consumers change
     again.
 
-    Args:
-        withheld: returns whether the broker has messages for the consumer, which it could send.
     """
 
-    _topic: str
-    _tasks: Tasks
-    _withheld: Callable[[], Awaitable[bool]]
-    _subscribe: Callable[[], object]
+    _at: Registration
+    _permits: Permits
     _times: int = attrs.field(default=0, init=False)  # that the broker was asked since something arrived
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def begin(self) -> None:
         """Take that the consumer has become the active one."""
         self.end()
-        self._task = self._tasks.start(self._watch())
+        self._task = self._at.client.tasks.start(self._watch())
 
     def broken(self) -> None:
         """Take that something has arrived."""
@@ -58,7 +57,22 @@ class Silence:
             await asyncio.sleep(min(_FIRST * 2**self._times, _MOST))
             self._times = min(self._times + 1, 10)
             if await self._withheld():
-                _log.warning("the broker has messages on %s and sends none; subscribing again", self._topic)
+                _log.warning("the broker has messages on %s and sends none; subscribing again", self._at.topic)
                 self._task = None
-                self._subscribe()
+                self._at.renew("the broker sends nothing")
                 return
+
+    async def _withheld(self) -> bool:
+        """Return whether the broker has messages that it could send, and does not."""
+        at, connection = self._at, self._at.connection
+        if connection is None or not self._permits.granted:
+            return False
+        try:
+            what, timeout = f"look for the end of {at.topic}", at.client.config.operation_timeout
+            answer = await connection.request(what, timeout, Command.GET_LAST_MESSAGE_ID, consumer_id=at.number)
+        except JMSError:
+            return False
+        last, taken = answer["last_message_id"], answer.get("consumer_mark_delete_position")
+        if taken is None or signed(last["entry_id"]) < 0 or connection is not at.connection:
+            return False
+        return (signed(taken["ledger_id"]), signed(taken["entry_id"])) < (last["ledger_id"], last["entry_id"])

@@ -14,7 +14,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import attrs
 
@@ -51,7 +51,7 @@ from jmsaio.transport.pulsar.window import Window
 from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
-from jmsaio.transport.pulsar.wire.connections.registration import Keeper, registering
+from jmsaio.transport.pulsar.wire.connections.registration import Registration
 from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransaction, Work
 from jmsaio.transport.sending import SequenceIds
 from jmsaio.transport.waiting import SLICE, Waiters
@@ -104,7 +104,6 @@ class Producer:
     ) -> None:  # fmt: skip
         config = options.config
         self.topic = topic
-        self.failure: JMSError | None = None
         self._failed = failed
         self._client = client
         self._options = options
@@ -119,9 +118,8 @@ class Producer:
         self._window = window
         self._sequence_ids = sequence_ids
         self._partition = split_partition(topic)[1]
-        self._id = next(client.ids)
-        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
-        self._connection: Connection | None = None
+        self._at = Registration(client, self, topic, producer=True)
+        self._id = self._at.number
         self._producing: Producing[Token] = Producing()
         self._name = config.producer_name or ""
         self._epoch = -1
@@ -143,26 +141,30 @@ class Producer:
 
     async def open(self, timeout: float) -> None:
         """Open it within ``timeout`` seconds. Raises as ``Transport.open_sender``."""
-        await self._keeper.open(timeout)
+        await self._at.open(timeout)
 
-    # the keeper's side
+    # the registration's side
 
-    async def register(self, connection: Connection) -> None:
-        """Open the producer at a broker; what has no answer is sent again. Raises TransportError."""
+    async def register(self, connection: Connection) -> dict[str, Any]:
+        """Open the producer at a broker. Raises TransportError."""
         self._epoch += 1
         config, options = self._config, self._options
         metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
-        with registering(connection, connection.producers, self._id, self, Command.PRODUCER, self.topic):
-            answer = await connection.request(
-                f"open a producer to {self.topic}", self._client.config.operation_timeout, Command.PRODUCER,
-                queued=self._keeper.queued, topic=self.topic, producer_id=self._id, producer_name=self._name or None,
-                user_provided_producer_name=config.producer_name is not None, metadata=key_values(metadata),
-                epoch=self._epoch, topic_epoch=self._topic_epoch, schema=_schema_fields(options.schema),
-                producer_access_mode=int(ProducerAccessMode[config.access_mode]),
-                initial_subscription_name=config.initial_subscription_name, txn_enabled=options.transacted or None,
-            )  # fmt: skip
-            if answer["last_sequence_id"] < -1:
-                raise ProtocolError(f"the broker's last sequence id of {self.topic} is {answer['last_sequence_id']}")
+        answer = await connection.request(
+            f"open a producer to {self.topic}", self._client.config.operation_timeout, Command.PRODUCER,
+            queued=self._at.queued, topic=self.topic, producer_id=self._id, producer_name=self._name or None,
+            user_provided_producer_name=config.producer_name is not None, metadata=key_values(metadata),
+            epoch=self._epoch, topic_epoch=self._topic_epoch, schema=_schema_fields(options.schema),
+            producer_access_mode=int(ProducerAccessMode[config.access_mode]),
+            initial_subscription_name=config.initial_subscription_name, txn_enabled=options.transacted or None,
+        )  # fmt: skip
+        if answer["last_sequence_id"] < -1:
+            raise ProtocolError(f"the broker's last sequence id of {self.topic} is {answer['last_sequence_id']}")
+        return answer
+
+    def registered(self, connection: Connection, answer: dict[str, Any]) -> None:
+        """Send what has no answer again, and then the rest."""
+        config = self._config
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
         self._topic_epoch = answer.get("topic_epoch")
@@ -174,8 +176,7 @@ class Producer:
             self._sequence = answer["last_sequence_id"] if first is None else first
             self._sequence_ids.last[self.topic] = self._sequence
         elif self._persistent:
-            options.topic_changed(self.topic)  # PRODUCER creates a topic that was deleted
-        self._connection = connection
+            self._options.topic_changed(self.topic)  # PRODUCER creates a topic that was deleted
         self._end_unsure()
         for frame in self._producing.connect():
             connection.write(frame)
@@ -183,7 +184,6 @@ class Producer:
     def failed(self, error: JMSError) -> None:
         """End with an error: all records fail."""
         self.flush()
-        self.failure = error
         self._failed()
         if isinstance(error, JMSSecurityError) and self._client.link.loss is None:
             self._client.link.report(LinkChange(str(error), error))
@@ -199,11 +199,10 @@ class Producer:
         """Take the end on this connection; the next one takes the batches up, except those of transactions."""
         for batch in self._producing.lose():
             self._report_failure(batch, error)
-        self._connection = None
-        self._keeper.ended(error, assigned)
+        self._at.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
-        self._keeper.migrated(cluster)
+        self._at.migrated(cluster)
 
     def stored(self, receipt: SendReceipt) -> None:
         """Take a receipt: the records of its batch are stored, and the next batch can leave."""
@@ -230,7 +229,7 @@ class Producer:
         After one that passes, such as a failed write to the bookies, the batch might be stored or not: it is sent again
         on a new connection, as Java does.
         """
-        connection = self._connection
+        connection = self._at.connection
         if connection is not None and passes(error, again=False):
             text = f"the connection to {connection.address.broker} was closed to repeat a send: {error}"
             connection.close(BrokerUnavailableError(text))
@@ -242,7 +241,7 @@ class Producer:
 
     def _release(self) -> None:
         """Write the batches that waited for an answer, because their ids did not grow."""
-        connection = self._connection
+        connection = self._at.connection
         if connection is not None:
             for frame in self._producing.release():
                 connection.write(frame)
@@ -251,8 +250,8 @@ class Producer:
 
     def send(self, record: OutgoingRecord, token: Token, transaction: WireTransaction | None = None) -> None:
         """Add a record to the batch, or send it alone. Raises as ``Sender.send``."""
-        if self.failure is not None:
-            raise self.failure
+        if self._at.failure is not None:
+            raise self._at.failure
         packed, payload, key = record.packed, record.payload, None
         size = len(packed) + len(payload or b"")
         if record.key is not None:
@@ -323,10 +322,10 @@ class Producer:
             )
 
     def _at_next_turn(self) -> None:
-        if self._connection is None:
+        if self._at.connection is None:
             self._client.loop.call_soon(self._turn)
         else:
-            self._connection.at_next_turn(self._turn)
+            self._at.connection.at_next_turn(self._turn)
 
     def _turn(self) -> None:
         """Send the batch, unless a loop of sends still adds to it, or the broker is busy."""
@@ -372,8 +371,8 @@ class Producer:
         if transaction is not None:
             transaction.producers.add(self)
         data = self._producing.add(batch)
-        if self._connection is not None and data:
-            self._connection.write(data)
+        if self._at.connection is not None and data:
+            self._at.connection.write(data)
         if self._expiry is None and batch.deadline != math.inf:
             self._expiry = self._client.loop.call_at(batch.deadline, self._expire)
 
@@ -455,9 +454,9 @@ class Producer:
         brings. Stored after the end of its transaction, a message would stall the topic.
         """
         while transaction in self._unsure or self._producing.has(transaction):
-            if self._connection is not None:
+            if self._at.connection is not None:
                 text = f"the connection was closed to roll back a transaction: a send to {self.topic} has no answer"
-                self._connection.close(BrokerUnavailableError(text))
+                self._at.connection.close(BrokerUnavailableError(text))
             await self._unsure_ended.wait()
 
     def _end_unsure(self) -> None:
@@ -515,20 +514,13 @@ class Producer:
 
     async def aclose(self, timeout: float) -> None:
         """Close it at the broker. Idempotent."""
-        if self._unsure and self._connection is None:
+        if self._unsure and self._at.connection is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._unsure_ended.wait()
-        await self._keeper.aclose()
         if self._expiry is not None:
             self._expiry.cancel()
-        connection, self._connection = self._connection, None
-        if connection is not None and connection.producers.pop(self._id, None) is not None:
-            with contextlib.suppress(JMSError):  # lost or silent: the broker drops the producer when it notices
-                await connection.request(
-                    f"close the producer of {self.topic}", max(timeout, 0.01), Command.CLOSE_PRODUCER,
-                    producer_id=self._id,
-                )  # fmt: skip
+        await self._at.close(timeout)
         self._end_unsure()
 
 

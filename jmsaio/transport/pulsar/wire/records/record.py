@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
@@ -58,12 +57,6 @@ class Owner(Protocol):
 
     def due_here(self, record: WireRecord) -> None:
         """Queue a record that waited in this process, in the topic's order."""
-
-    def subscribe_again(self, why: str) -> None:
-        """Close it at the broker, which then sends everything again on the next registration."""
-
-    def reopened(self) -> AbstractAsyncContextManager[None]:
-        """Register for a block, although it is stopped. Raises as ``Transport.open_receiver``."""
 
 
 class Entry:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -11,7 +14,7 @@ from jmsaio.errors import JMSError, JMSSecurityError, NotFoundError, OperationTi
 from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
-from jmsaio.transport.pulsar.wire.connections.registration import MOST_IDS, Keeper, Registration
+from jmsaio.transport.pulsar.wire.connections.registration import MOST_IDS, Registration
 from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.transport.pulsar.wire.conftest import TOPIC
@@ -20,7 +23,7 @@ from tests.transport.pulsar.wire.peer import Peer
 
 async def connected(transport: WireTransport) -> tuple[Registration, Connection]:
     connection = await transport._client.topics.owner(TOPIC)
-    return Registration(transport._client, TOPIC, "s", 7), connection
+    return Registration(transport._client, cast(Any, Part()), TOPIC, "s"), connection
 
 
 async def test_a_request_waits_for_the_next_registration(peer: Peer, transport: WireTransport) -> None:
@@ -30,7 +33,7 @@ async def test_a_request_waits_for_the_next_registration(peer: Peer, transport: 
     at.connection = connection
     at.changed.wake()
     await asked
-    assert [each["consumer_id"] for each in peer.all(Command.UNSUBSCRIBE)] == [7]
+    assert [each["consumer_id"] for each in peer.all(Command.UNSUBSCRIBE)] == [at.number]
 
 
 async def test_a_request_ends_with_the_time_or_the_consumer(peer: Peer, transport: WireTransport) -> None:
@@ -64,19 +67,21 @@ PASSES = TransportError("moving", "ServiceUnitNotReady")
 class Part:
     """A producer or consumer whose registrations end as planned: with an error, or None."""
 
-    topic = "persistent://public/default/t"
-
     def __init__(self, *plan: JMSError | None) -> None:
         self.plan = list(plan)
         self.attempts = 0
         self.failure: JMSError | None = None
 
-    async def register(self, connection: Any) -> None:
+    async def register(self, connection: Any) -> dict[str, Any]:
         self.attempts += 1
         await asyncio.sleep(0)
         error = self.plan.pop(0) if self.plan else None
         if error is not None:
             raise error
+        return {}
+
+    def registered(self, connection: Any, answer: dict[str, Any]) -> None:
+        pass
 
     def failed(self, error: JMSError) -> None:
         self.failure = error
@@ -89,25 +94,27 @@ class Topics:
         self.asked: list[str] = []
 
     async def owner(self, topic: str, cluster: str = "") -> object:
-        self.asked.append("")
-        return object()
+        return await self.assigned("")
 
     async def assigned(self, url: str) -> object:
         self.asked.append(url)
-        return object()
+        return Mock(consumers={}, request=AsyncMock(return_value={}))
 
 
-def kept(part: Part, topics: Topics | None = None) -> Keeper:
-    found: Any = topics or Topics()
-    return Keeper(part, found, Tasks(), Backoff())
+def kept(part: Part, topics: Topics | None = None, backoff: Backoff | None = None, refused: Any = None) -> Registration:
+    client: Any = SimpleNamespace(
+        topics=topics or Topics(), tasks=Tasks(), backoff=backoff or Backoff(), ids=count(1),
+        loop=asyncio.get_running_loop(),
+    )  # fmt: skip
+    return Registration(client, cast(Any, part), TOPIC, refused=refused)
 
 
 async def test_errors_that_pass_are_passed_over() -> None:
     part = Part(PASSES, PASSES)
-    keeper = kept(part)
-    await keeper.open(30)
+    at = kept(part)
+    await at.open(30)
     assert part.attempts == 3
-    await keeper.aclose()
+    await at.close(1)
 
 
 async def test_a_final_error_of_the_first_opening_is_raised() -> None:
@@ -119,19 +126,19 @@ async def test_a_refusal_of_what_was_allowed_before_is_final_unless_it_is_waited
     """An expired token is replaced, a right is granted again; whoever waits is told of both, once."""
     refusal = JMSSecurityError("expired", "AuthenticationError")
     final = Part(None, refusal)
-    keeper = kept(final)
-    await keeper.open(30)
-    keeper.ended(TransportError("lost"), "")
+    at = kept(final)
+    await at.open(30)
+    at.ended(TransportError("lost"), "")
     while final.failure is None:
         await asyncio.sleep(0.001)
-    part, told, found = Part(None, refusal, refusal), list[JMSError | None](), Topics()
-    keeper = Keeper(part, cast(Any, found), Tasks(), Backoff(0.001, 0.001), told.append)
-    await keeper.open(30)
-    keeper.ended(TransportError("lost"), "")
+    part, told = Part(None, refusal, refusal), list[JMSError | None]()
+    at = kept(part, None, Backoff(0.001, 0.001), told.append)
+    await at.open(30)
+    at.ended(TransportError("lost"), "")
     while told != [refusal, None]:
         await asyncio.sleep(0.001)
     assert part.failure is None and part.attempts == 4
-    await keeper.aclose()
+    await at.close(1)
 
 
 async def test_an_opening_that_takes_too_long_says_why() -> None:
@@ -142,8 +149,8 @@ async def test_an_opening_that_takes_too_long_says_why() -> None:
 async def test_an_opening_without_any_answer_is_bounded() -> None:
     part = Part()
 
-    async def never(connection: Any) -> None:
-        await asyncio.Event().wait()
+    async def never(connection: Any) -> dict[str, Any]:
+        return await asyncio.Event().wait() and {}
 
     part.register = never  # type: ignore[method-assign]  # a broker that stays silent
     with pytest.raises(OperationTimeoutError, match=r"no answer within 0[.]01 s"):
@@ -152,24 +159,24 @@ async def test_an_opening_without_any_answer_is_bounded() -> None:
 
 async def test_a_loss_is_followed_by_the_broker_that_takes_over() -> None:
     part, topics = Part(), Topics()
-    keeper = kept(part, topics)
-    await keeper.open(30)
+    at = kept(part, topics)
+    await at.open(30)
     for attempts, assigned in ((2, "pulsar://next:6650"), (3, "")):
-        keeper.ended(TransportError("moved"), assigned)
-        keeper.ended(TransportError("told twice"), "pulsar://other:6650")
+        at.ended(TransportError("moved"), assigned)
+        at.ended(TransportError("told twice"), "pulsar://other:6650")
         async with asyncio.timeout(10):
             while part.attempts < attempts:
                 await asyncio.sleep(0.001)
         await asyncio.sleep(0.001)
     assert topics.asked == ["", "pulsar://next:6650", ""]
-    await keeper.aclose()
+    await at.close(1)
 
 
 async def test_a_final_error_later_ends_the_part() -> None:
     part = Part(None, NotFoundError("gone", "TopicNotFound"))
-    keeper = kept(part)
-    await keeper.open(30)
-    keeper.ended(TransportError("moved"), "")
+    at = kept(part)
+    await at.open(30)
+    at.ended(TransportError("moved"), "")
     async with asyncio.timeout(10):
         while part.failure is None:
             await asyncio.sleep(0.001)
@@ -178,12 +185,12 @@ async def test_a_final_error_later_ends_the_part() -> None:
 
 async def test_closing_ends_the_attempts() -> None:
     part = Part(None, *[PASSES] * 100)
-    keeper = kept(part)
-    await keeper.open(30)
-    keeper.ended(TransportError("moved"), "")
+    at = kept(part)
+    await at.open(30)
+    at.ended(TransportError("moved"), "")
     await asyncio.sleep(0.01)
-    await keeper.aclose()
-    await keeper.aclose()
+    await at.close(1)
+    await at.close(1)
     attempts = part.attempts
     await asyncio.sleep(0.01)
     assert part.attempts == attempts

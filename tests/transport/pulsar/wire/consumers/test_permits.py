@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,13 +29,12 @@ class Connection:
 
 
 def permits(size: int, total: int = 10**9) -> tuple[Permits, Connection]:
-    found, connection = Permits(size, Share(total)), Connection()
-    begin(found, connection)
-    return found, connection
+    connection = Connection()
+    return Permits(at(connection), size, Share(total)), connection
 
 
-def begin(permits: Permits, connection: Any) -> None:
-    permits.begin(connection, 1)
+def at(connection: Connection | None = None) -> Any:
+    return SimpleNamespace(connection=connection, number=1)
 
 
 def test_half_of_the_queue_is_given_at_a_time() -> None:
@@ -65,7 +65,7 @@ def test_a_receive_that_waits_is_not_forgotten() -> None:
     """Over a reconnect, or an entry of which nothing can be delivered."""
     given, connection = permits(0)
     given.fill(0, waiting=True)
-    begin(given, connection)
+    given.restart()
     given.fill(0)
     given.used(3, 30)
     given.fill(0)
@@ -74,9 +74,8 @@ def test_a_receive_that_waits_is_not_forgotten() -> None:
 
 def test_the_bytes_of_a_connection_are_divided_and_follow_the_sizes_that_arrive() -> None:
     share = Share(10_000)
-    other = Permits(1000, share)
-    given, connection = Permits(1000, share), Connection()
-    begin(given, connection)
+    other, connection = Permits(at(), 1000, share), Connection()
+    given = Permits(at(connection), 1000, share)
     given.fill(0)
     assert connection.flows == [5]  # of 1000 bytes, of which none is larger
     given.used(1, 9)
@@ -96,12 +95,12 @@ def test_the_bytes_of_a_connection_are_divided_and_follow_the_sizes_that_arrive(
 
 
 def test_while_held_and_without_a_connection_none_are_given() -> None:
-    given, connection = permits(4)
-    given.fill(0, held=True)
-    given.end()
+    connection, registration = Connection(), at()
+    given = Permits(registration, 4, Share(10**9))
     given.fill(0)
+    registration.connection = connection
+    given.fill(0, held=True)
     assert connection.flows == []
-    begin(given, connection)
     given.fill(0)
     assert connection.flows == [4]
 
@@ -129,7 +128,7 @@ def test_whatever_happens_it_goes_on_and_no_more_than_the_queue_is_sent_ahead(
         elif step == "again":
             connection.flows.clear()
             sent = queued = lost = 0
-            begin(given, connection)
+            given.restart()
         elif step in ("hold", "release"):
             held = step == "hold"
         given.fill(queued, not queued if step == "take" else None, held)
