@@ -245,22 +245,18 @@ def encode(table: Table, values: Mapping[str, object]) -> bytes:
 
 def _encoded(field: Field, value: object) -> bytes:
     kind = field.kind
-    if isinstance(kind, FieldType) and kind in _RANGES:
-        if not isinstance(value, int):
-            raise TypeError(f"{field.name} is a number, not {type(value).__name__}")
+    if isinstance(kind, Table) and isinstance(value, Mapping):
+        content = encode(kind, value)
+    elif kind is FieldType.TEXT and isinstance(value, str):
+        content = value.encode()
+    elif kind is FieldType.DATA and isinstance(value, bytes):
+        content = value
+    elif isinstance(kind, FieldType) and kind in _RANGES and isinstance(value, int):
         if int(value) not in _RANGES[kind]:  # an enumeration's member would be compared with each number of the range
             raise ValueError(f"{field.name}: {shown(value)} is out of range")
         return varint(field.number << 3) + varint(value & MASK_64)
-    if isinstance(kind, Table):
-        if not isinstance(value, Mapping):
-            raise TypeError(f"{field.name} is a message, not {type(value).__name__}")
-        content = encode(kind, value)
-    elif kind is FieldType.TEXT:
-        if not isinstance(value, str):
-            raise TypeError(f"{field.name} is a text, not {type(value).__name__}")
-        content = value.encode()
     else:
-        if not isinstance(value, bytes):
-            raise TypeError(f"{field.name} is bytes, not {type(value).__name__}")
-        content = value
+        words = {FieldType.TEXT: "a text", FieldType.DATA: "bytes"}
+        expected = "a message" if isinstance(kind, Table) else words.get(kind, "a number")
+        raise TypeError(f"{field.name} is {expected}, not {type(value).__name__}")
     return varint(field.number << 3 | _BYTES) + varint(len(content)) + content

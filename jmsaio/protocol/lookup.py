@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,13 +25,6 @@ class Address:
     broker: str
     through: str = ""
     slot: int = 0
-
-
-class Step(enum.Enum):
-    """What an answer to a look-up says."""
-
-    ASK = "ask"
-    FOUND = "found"
 
 
 @attrs.define(eq=False)
@@ -67,8 +59,8 @@ class Lookup:
             fields["advertised_listener_name"] = self.listener
         return fields
 
-    def answered(self, answer: Mapping[str, Any]) -> Step:
-        """Take the fields of a LOOKUP_RESPONSE that reports no error.
+    def answered(self, answer: Mapping[str, Any]) -> bool:
+        """Read a LOOKUP_RESPONSE without an error; return whether the broker is found, else ``address`` is to be asked.
 
         Raises TransportError if the answer has no address, or this look-up was passed on too often.
         """
@@ -85,8 +77,8 @@ class Lookup:
         through = self.service if answer.get("proxy_through_service_url") else ""
         self.address = Address(url, through)
         if kind == LookupType.Connect:
-            return Step.FOUND
+            return True
         if self._asked > self.most_redirects:
             raise TransportError(f"look up {self.topic}: passed on {self._asked} times", "LookupError")
         self._authoritative = bool(answer.get("authoritative"))
-        return Step.ASK
+        return False

@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import TransportError
 from jmsaio.protocol.codes import LookupType
-from jmsaio.protocol.lookup import Address, Lookup, Step
+from jmsaio.protocol.lookup import Address, Lookup
 
 pytestmark = pytest.mark.fast
 TOPIC = "persistent://public/default/orders"
@@ -36,7 +36,7 @@ def test_the_broker_is_found(tls: bool, proxied: bool) -> None:
     asked = lookup(tls)
     asked.request()
     step = asked.answered(answer(LookupType.Connect, proxy_through_service_url=proxied))
-    assert step is Step.FOUND
+    assert step
     broker = "pulsar+ssl://next:6651" if tls else "pulsar://next:6650"
     assert asked.address == Address(broker, SERVICE if proxied else "")
 
@@ -45,7 +45,7 @@ def test_the_broker_is_found(tls: bool, proxied: bool) -> None:
 def test_a_redirect_is_followed(authoritative: bool) -> None:
     asked = lookup()
     asked.request()
-    assert asked.answered(answer(LookupType.Redirect, authoritative=authoritative)) is Step.ASK
+    assert not asked.answered(answer(LookupType.Redirect, authoritative=authoritative))
     assert asked.address == Address("pulsar://next:6650")
     assert asked.request()["authoritative"] is authoritative
 
@@ -54,7 +54,7 @@ def test_endless_redirects_end() -> None:
     asked = lookup()
     for _ in range(20):
         asked.request()
-        assert asked.answered(answer(LookupType.Redirect)) is Step.ASK
+        assert not asked.answered(answer(LookupType.Redirect))
     asked.request()
     with pytest.raises(TransportError, match=f"look up {TOPIC}: passed on 21 times") as raised:
         asked.answered(answer(LookupType.Redirect))
@@ -67,7 +67,7 @@ def test_the_last_broker_asked_can_still_answer() -> None:
         asked.request()
         asked.answered(answer(LookupType.Redirect))
     asked.request()
-    assert asked.answered(answer(LookupType.Connect)) is Step.FOUND
+    assert asked.answered(answer(LookupType.Connect))
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, cast
-
-import attrs
 
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, ProtocolError, TransportError
 from jmsaio.protocol import handshake
@@ -21,6 +20,7 @@ from jmsaio.protocol.requests import Requests
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.wire.connections.answers import error_of
 
+_log = logging.getLogger(__name__)
 #: Bytes that wait for the network before writing pauses.
 _HIGH_WATER: Final = 4 * 1024 * 1024
 #: Bytes of a frame that does not wait for others.
@@ -52,6 +52,10 @@ class ProducerPart(Part, Protocol):
 class ConsumerPart(Part, Protocol):
     """What a connection reports to a consumer besides."""
 
+    @property
+    def topic(self) -> str:
+        """Full name of its topic or partition."""
+
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry, which ``frame`` holds."""
 
@@ -61,31 +65,19 @@ class ConsumerPart(Part, Protocol):
     def activated(self, active: bool) -> None:
         """Take whether it is the one consumer of its subscription that receives."""
 
-    def topic_ended(self) -> None:
-        """Take that the topic is terminated, and nothing follows."""
-
-
-@attrs.frozen
-class Introduction:
-    """What a client needs to introduce itself to a broker.
-
-    Attributes:
-        keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
-    """
-
-    identify: Callable[[], Awaitable[Identity]]
-    keep_alive: float = 30.0
-
 
 class Connection(asyncio.Protocol):
     """A connection that a broker has accepted. Opened by ``wire.pool``.
+
+    Args:
+        keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
 
     Attributes:
         watchers: functions to call when a namespace has other topics, or it is lost, by the ids of the watchers.
     """
 
     def __init__(
-        self, address: Address, introduction: Introduction, challenged: Callable[[Connection], None],
+        self, address: Address, keep_alive: float, challenged: Callable[[Connection], None],
         ended: Callable[[Connection], None] = lambda connection: None,
     ) -> None:  # fmt: skip
         self.address = address
@@ -94,7 +86,7 @@ class Connection(asyncio.Protocol):
         self.producers: dict[int, ProducerPart] = {}
         self.consumers: dict[int, ConsumerPart] = {}
         self.watchers: dict[int, Callable[[], object]] = {}
-        self._introduction = introduction
+        self._keep_alive = keep_alive
         self._challenged = challenged
         self._ended = ended
         self._loop = asyncio.get_running_loop()
@@ -144,7 +136,7 @@ class Connection(asyncio.Protocol):
         proxied = self.address.broker.partition("://")[2] if self.address.through else ""
         self.write(handshake.connect_frame(identity, proxied))
         await self._accepted
-        self._timer = self._loop.call_later(self._introduction.keep_alive, self._check_alive)
+        self._timer = self._loop.call_later(self._keep_alive, self._check_alive)
 
     def respond(self, identity: Identity) -> None:
         """Answer a challenge of the broker."""
@@ -190,7 +182,7 @@ class Connection(asyncio.Protocol):
         self._heard = self._loop.time()
         try:
             for frame in self._framing.feed(data):
-                self._take(frame)
+                self._read(frame)
         except ProtocolError as error:
             self.close(error)
         arrived, self._arrived = self._arrived, {}
@@ -288,7 +280,7 @@ class Connection(asyncio.Protocol):
 
     # the way in
 
-    def _take(self, frame: Frame) -> None:
+    def _read(self, frame: Frame) -> None:
         kind = frame.kind
         if not self._accepted.done() and kind not in (Command.PING, Command.PONG):
             self._shake_hands(kind, decode_command(kind, frame.data, frame.command, frame.rest))
@@ -310,25 +302,49 @@ class Connection(asyncio.Protocol):
             if not self._answered.done():
                 self._answered.set_result(None)
         else:
-            self._take_command(kind, decode_command(kind, frame.data, frame.command, frame.rest))
+            self._read_command(kind, decode_command(kind, frame.data, frame.command, frame.rest))
 
-    def _take_command(self, command: int, fields: dict[str, Any]) -> None:
-        if command in (Command.CONNECTED, Command.AUTH_CHALLENGE):
-            self._shake_hands(command, fields)
+    def _read_command(self, command: int, fields: dict[str, Any]) -> None:
+        consumer = self.consumers.get(fields.get("consumer_id", 0))
+        match command:
+            case Command.CONNECTED | Command.AUTH_CHALLENGE:
+                self._shake_hands(command, fields)
+            case Command.SEND_ERROR:
+                if (producer := self.producers.get(fields["producer_id"])) is not None:
+                    producer.refused(fields["sequence_id"], self.error_of("send", fields))
+            case Command.CLOSE_PRODUCER:
+                self._close_part("producer", self.producers.pop(fields["producer_id"], None), fields)
+            case Command.CLOSE_CONSUMER:
+                self._close_part("consumer", self.consumers.pop(fields["consumer_id"], None), fields)
+            case Command.REACHED_END_OF_TOPIC:
+                if consumer is not None:
+                    _log.info("topic %s is terminated; nothing follows what is stored", consumer.topic)
+            case Command.ACTIVE_CONSUMER_CHANGE:
+                if consumer is not None:
+                    consumer.activated(fields["is_active"])
+            case Command.TOPIC_MIGRATED:
+                parts: Mapping[int, Part] = self.consumers if fields["resource_type"] else self.producers
+                part, cluster = parts.get(fields["resource_id"]), self._url(fields)
+                if part is not None and cluster:
+                    part.migrated(cluster)
+            case Command.WATCH_TOPIC_UPDATE:
+                if (changed := self.watchers.get(fields["watcher_id"])) is not None:
+                    changed()
+            case _:
+                self._read_answer(command, fields)
+
+    def _read_answer(self, command: int, fields: dict[str, Any]) -> None:
+        if fields.get("request_id") is None:
+            if command != Command.ACK_RESPONSE:  # to an ACK without an id
+                raise ProtocolError(f"the broker sends {Command(command).name}, which is a client's command")
             return
-        take = _COMMANDS.get(command)
-        if take is not None:
-            take(self, fields)
-        elif fields.get("request_id") is not None:
-            future = self._requests.answered(command, fields)
-            if future is None or future.done():
-                return
-            if fields.get("producer_ready", True):
-                future.set_result(fields)
-            elif future in self._queued:
-                self._queued[future]()
-        elif command not in _IGNORED:
-            raise ProtocolError(f"the broker sends {Command(command).name}, which is a client's command")
+        future = self._requests.answered(command, fields)
+        if future is None or future.done():
+            return
+        if fields.get("producer_ready", True):
+            future.set_result(fields)
+        elif future in self._queued:
+            self._queued[future]()
 
     def _shake_hands(self, command: int, fields: dict[str, Any]) -> None:
         state = self._handshake.take(command, fields)
@@ -342,17 +358,6 @@ class Connection(asyncio.Protocol):
         else:
             self.close(self.error_of(f"connect to {self.address.broker}", fields))
 
-    def _take_send_error(self, fields: dict[str, Any]) -> None:
-        producer = self.producers.get(fields["producer_id"])
-        if producer is not None:
-            producer.refused(fields["sequence_id"], self.error_of("send", fields))
-
-    def _close_producer(self, fields: dict[str, Any]) -> None:
-        self._close_part("producer", self.producers.pop(fields["producer_id"], None), fields)
-
-    def _close_consumer(self, fields: dict[str, Any]) -> None:
-        self._close_part("consumer", self.consumers.pop(fields["consumer_id"], None), fields)
-
     def _close_part(self, what: str, part: Part | None, fields: dict[str, Any]) -> None:
         if part is not None:
             assigned = "" if self.address.through else self._url(fields, "assigned_")  # out of reach behind a proxy
@@ -362,30 +367,9 @@ class Connection(asyncio.Protocol):
         tls = self.address.broker.startswith("pulsar+ssl:")
         return fields.get(f"{prefix}broker_service_url{'_tls' if tls else ''}") or ""
 
-    def _topic_migrated(self, fields: dict[str, Any]) -> None:
-        parts: Mapping[int, Part] = self.consumers if fields["resource_type"] else self.producers
-        part, cluster = parts.get(fields["resource_id"]), self._url(fields)
-        if part is not None and cluster:
-            part.migrated(cluster)
-
-    def _end_of_topic(self, fields: dict[str, Any]) -> None:
-        consumer = self.consumers.get(fields["consumer_id"])
-        if consumer is not None:
-            consumer.topic_ended()
-
-    def _active_changed(self, fields: dict[str, Any]) -> None:
-        consumer = self.consumers.get(fields["consumer_id"])
-        if consumer is not None:
-            consumer.activated(fields["is_active"])
-
-    def _topics_changed(self, fields: dict[str, Any]) -> None:
-        changed = self.watchers.get(fields["watcher_id"])
-        if changed is not None:
-            changed()
-
     def _check_alive(self) -> None:
         """Ask a broker that is silent for an interval, and give up one that does not answer within another."""
-        interval, now = self._introduction.keep_alive, self._loop.time()
+        interval, now = self._keep_alive, self._loop.time()
         if self._heard < self._asked:
             silent = now - self._heard
             self.close(BrokerUnavailableError(f"the broker at {self.address.broker} was silent for {silent:.0f} s"))
@@ -427,16 +411,3 @@ def without_end(limit: asyncio.Timeout) -> None:
 def _wait_on(limit: asyncio.Timeout, queued: Callable[[], object]) -> None:
     without_end(limit)
     queued()
-
-
-#: Commands that need no reaction, and answers to requests that had no id.
-_IGNORED: Final = frozenset({Command.ACK_RESPONSE})
-_COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
-    Command.SEND_ERROR: Connection._take_send_error,
-    Command.CLOSE_PRODUCER: Connection._close_producer,
-    Command.CLOSE_CONSUMER: Connection._close_consumer,
-    Command.REACHED_END_OF_TOPIC: Connection._end_of_topic,
-    Command.TOPIC_MIGRATED: Connection._topic_migrated,
-    Command.ACTIVE_CONSUMER_CHANGE: Connection._active_changed,
-    Command.WATCH_TOPIC_UPDATE: Connection._topics_changed,
-}

@@ -37,8 +37,8 @@ from jmsaio.transport.pulsar.admin.credentials import (
     tls_context,
 )
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
-from jmsaio.transport.pulsar.wire.connections.connection import Connection, Introduction
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.tasks import Tasks, shielded
 
 #: Characters of the longest name in the DNS.
 _LONGEST_HOST: Final = 253
@@ -79,9 +79,8 @@ class Pool:
         self._timeout = timeout / 1000
         self._tasks = tasks
         self._lost = lost
-        self._introduction = Introduction(self._identify, config.keep_alive_interval)
         self._open: dict[Address, Connection] = {}
-        self._opening: dict[Address, asyncio.Future[Connection]] = {}
+        self._opening: dict[Address, asyncio.Task[Connection]] = {}
         self._challenges: set[Connection] = set()  # those that are being answered
         self._closed = False
         self._proven = False  # whether the URL's scheme has worked
@@ -158,9 +157,9 @@ class Pool:
             return found
         opening = self._opening.get(address)
         if opening is None:
-            opening = self._opening[address] = asyncio.get_running_loop().create_future()
-            self._tasks.start(self._connected(address)).add_done_callback(partial(self._opened, address, opening))
-        return await asyncio.shield(opening)
+            opening = self._opening[address] = self._tasks.start(self._connected(address))
+            opening.add_done_callback(partial(self._tried, address))
+        return await shielded(opening)
 
     def _ended(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
@@ -187,20 +186,10 @@ class Pool:
             await interface.aclose()
         self._open.clear()
 
-    def _opened(self, address: Address, opening: asyncio.Future[Connection], task: asyncio.Task[Connection]) -> None:
+    def _tried(self, address: Address, task: asyncio.Task[Connection]) -> None:
         del self._opening[address]
-        closed = ObjectClosedError("the connection to the broker is closed")
-        error = closed if task.cancelled() else task.exception()
-        if error is None and self._closed:
-            task.result().close(closed)
-        error = error or task.result().error  # it might have broken at once
-        if error is not None:
-            opening.set_exception(error)
-            opening.exception()  # whoever asked might have given up
-            return
-        self._proven = True
-        self._open[address] = task.result()
-        opening.set_result(task.result())
+        if not task.cancelled():
+            task.exception()  # whoever asked might have given up
 
     async def _connected(self, address: Address) -> Connection:
         """Open a connection. Raises as ``connect``."""
@@ -213,7 +202,6 @@ class Pool:
                 identity = await self._identify()
                 connection = await self._reached(address, host, port, context)
                 await connection.introduce(identity)
-                return connection
         except BaseException as error:
             if connection is not None:
                 connection.close(OperationTimeoutError("not connected in time"))
@@ -221,6 +209,13 @@ class Pool:
                 raise
             refused = connection is not None and isinstance(error, JMSSecurityError)
             raise await self._reason(error, host, port, identity if refused else None) from error
+        if self._closed:
+            connection.close(ObjectClosedError("the connection to the broker is closed"))
+        if connection.error is not None:  # it might have broken at once
+            raise connection.error
+        self._proven = True
+        self._open[address] = connection
+        return connection
 
     def _place(self, address: Address) -> tuple[str, int]:
         """Return host and port of an address, which a broker might have named."""
@@ -236,7 +231,7 @@ class Pool:
         return host, port
 
     async def _reached(self, address: Address, host: str, port: int, context: ssl.SSLContext | None) -> Connection:
-        make = partial(Connection, address, self._introduction, self._challenged, self._ended)
+        make = partial(Connection, address, self._config.keep_alive_interval, self._challenged, self._ended)
         name = host if context is not None else None
         _, connection = await asyncio.get_running_loop().create_connection(
             make, host, port, ssl=context, server_hostname=name

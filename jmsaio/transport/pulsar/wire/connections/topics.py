@@ -15,7 +15,7 @@ from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError
 from jmsaio.model.topic_names import partition_names, split_partition, topic_pattern
 from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
-from jmsaio.protocol.lookup import Address, Lookup, Step
+from jmsaio.protocol.lookup import Address, Lookup
 from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
@@ -55,7 +55,7 @@ class Topics:
             what = f"look up {topic}"
             while True:
                 answer = await connection.request(what, self._timeout, Command.LOOKUP, **lookup.request())
-                if lookup.answered(answer) is Step.FOUND:
+                if lookup.answered(answer):
                     return await self._pool.connect(attrs.evolve(lookup.address, slot=next(self._slots)))
                 connection = await self._pool.connect(lookup.address)
 

@@ -175,15 +175,11 @@ class Consumer:
 
     def _clear(self, event: RecordEvent) -> None:
         """Pass an event of all records that wait here for being handed out, which empties the queue."""
-        for record in [*self._ready, *self._early.take_all()]:
+        for record in [*self._ready, *self._early.clear()]:
             states = record.entry.states
             if states[record.index] in (life.QUEUED, life.EARLY):
                 life.step(states, record.index, event)
         self._ready.clear()
-
-    def topic_ended(self) -> None:
-        """Take that nothing follows: the topic is terminated."""
-        _log.info("topic %s is terminated; nothing follows what is stored", self.topic)
 
     def activated(self, active: bool) -> None:
         """Take whether it is the consumer of a failover subscription that receives."""
@@ -329,7 +325,7 @@ class Consumer:
             record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
             if delay > 0:
                 entry.step(index, RecordEvent.EARLY)
-                self._early.keep(record, due or 0, delay)
+                self._early.add(record, delay)
             elif self._failures_of(entry, index) > most:
                 self.dead_letter(record)
             else:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import attrs
 
+from jmsaio.transport.clock import DelayQueue
 from jmsaio.transport.pulsar.wire.records.record import WireRecord
 
 _log = logging.getLogger(__name__)
@@ -30,17 +31,18 @@ class Early:
     _loop: asyncio.AbstractEventLoop
     _due: Callable[[WireRecord], object]
     _resumed: Callable[[], object]
-    _records: dict[int, list[WireRecord]] = attrs.field(factory=dict, init=False)  # by their delivery times
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     full: bool = attrs.field(default=False, init=False)
+    _records: DelayQueue[WireRecord] = attrs.field(init=False)
 
-    def keep(self, record: WireRecord, due: int, delay: float) -> None:
-        """Keep a record until its delivery time ``due`` (ms), in ``delay`` seconds."""
-        if due not in self._records:
-            self._records[due] = []
-            self._loop.call_later(delay, self._take_due, due)
-        self._records[due].append(record)
+    @_records.default
+    def _queue(self) -> DelayQueue[WireRecord]:
+        return DelayQueue(self._loop, self._due_now)
+
+    def add(self, record: WireRecord, delay: float) -> None:
+        """Queue a record for ``delay`` seconds."""
+        self._records.add(record, delay + 0.001)  # the queue can be so early
         self._count += 1
         self._bytes += record.size
         if not self.full and (self._count >= _MOST or self._bytes >= _MOST_BYTES):
@@ -52,8 +54,8 @@ class Early:
                 self._topic, self._count, self._bytes,
             )  # fmt: skip
 
-    def _take_due(self, due: int) -> None:
-        for record in self._records.pop(due, ()):
+    def _due_now(self, records: list[WireRecord]) -> None:
+        for record in records:
             self._count -= 1
             self._bytes -= record.size
             self._due(record)
@@ -61,10 +63,8 @@ class Early:
             self.full = False
             self._resumed()
 
-    def take_all(self) -> list[WireRecord]:
+    def clear(self) -> list[WireRecord]:
         """Remove and return all records."""
-        found = [record for records in self._records.values() for record in records]
-        self._records.clear()
         self._count = self._bytes = 0
         self.full = False
-        return found
+        return self._records.take_all()

@@ -195,9 +195,6 @@ class WireReader:
     def activated(self, active: bool) -> None:
         """Take that it is the only consumer of its subscription, as always."""
 
-    def topic_ended(self) -> None:
-        """Take that nothing follows what is stored, which ``at_end`` finds out."""
-
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
         place = delivery.ledger, delivery.entry

@@ -252,9 +252,6 @@ class WireReceiver:
 
     async def unsubscribe(self, timeout: float) -> None:
         self._check()
-        await self._unsubscribe(timeout)
-
-    async def _unsubscribe(self, timeout: float) -> None:
         await together(consumer.unsubscribe(timeout) for consumer in self._consumers)
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
@@ -312,7 +309,7 @@ class WireReceiver:
         try:
             await together(consumer.acks.settle((deadline - loop.time()) / 2, True) for consumer in self._consumers)
             if not deleted:
-                await self._unsubscribe((deadline - loop.time()) / 2)
+                await together(consumer.unsubscribe((deadline - loop.time()) / 2) for consumer in self._consumers)
                 deleted = True
         except (JMSError, OperationTimeoutError) as error:
             text, name = "the subscription %s was not settled, or not deleted: %s", self.subscription.name

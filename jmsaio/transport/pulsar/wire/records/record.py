@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
+import attrs
+
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.packed import unpack
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
@@ -59,15 +61,16 @@ class Owner(Protocol):
         """Queue a record that waited in this process, in the topic's order."""
 
 
+@attrs.define(eq=False)
 class Entry:
     """One entry of the broker's storage.
 
     Attributes:
-        number: id of the entry in it; on a non-persistent topic, which stores nothing, a running number.
+        number: id of the entry in its ledger; on a non-persistent topic, which stores nothing, a running number.
         owner: the consumer at which it last arrived.
         registration: number of that consumer's registration then, which is never used twice; 0 at a reader.
-        holders: of records that another consumer handed out or keeps, that consumer, and its registration.
         broker_count: how often the broker has delivered it before.
+        holders: of records that another consumer handed out or keeps, that consumer, and its registration.
         returns: how often this client has had it redelivered.
         returned: whether it was since it last arrived: the broker counts that once, whatever is sent.
         failures: failed deliveries of its records by their indexes.
@@ -75,31 +78,22 @@ class Entry:
         due: loop times, by index, at which a record that is handed out is overdue, or one that waits is redelivered.
     """
 
-    __slots__ = (
-        "__weakref__", "broker_count", "chunks", "data", "due", "failures", "holders", "ledger", "metadata", "number",
-        "owner", "partition", "registration", "returned", "returns", "states", "topic",
-    )  # fmt: skip
-
-    def __init__(
-        self, ledger: int, number: int, partition: int, topic: str, metadata: Metadata, data: bytes, states: bytearray,
-        owner: Owner | None = None, registration: int = 0, broker_count: int = 0,
-    ) -> None:  # fmt: skip
-        self.ledger = ledger
-        self.number = number
-        self.partition = partition
-        self.topic = topic
-        self.metadata = metadata
-        self.data = data
-        self.states = states
-        self.owner = owner
-        self.registration = registration
-        self.holders: dict[int, tuple[Owner, int]] = {}
-        self.broker_count = broker_count
-        self.returns = 0
-        self.returned = False
-        self.failures: dict[int, int] = {}
-        self.chunks: tuple[EntryId, ...] = ()
-        self.due: dict[int, float] = {}
+    ledger: int
+    number: int
+    partition: int
+    topic: str
+    metadata: Metadata
+    data: bytes
+    states: bytearray
+    owner: Owner | None = None
+    registration: int = 0
+    broker_count: int = 0
+    holders: dict[int, tuple[Owner, int]] = attrs.field(factory=dict, init=False)
+    returns: int = attrs.field(default=0, init=False)
+    returned: bool = attrs.field(default=False, init=False)
+    failures: dict[int, int] = attrs.field(factory=dict, init=False)
+    chunks: tuple[EntryId, ...] = attrs.field(default=(), init=False)
+    due: dict[int, float] = attrs.field(factory=dict, init=False)
 
     def step(self, index: int, event: RecordEvent) -> Step:
         """Pass an event of one record, and count a failed delivery if it is one; return what to do."""

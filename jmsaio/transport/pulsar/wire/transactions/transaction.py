@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -47,13 +47,8 @@ class Work:
     refuse: Callable[[JMSError], object]
 
 
-class FindOutcome(Protocol):
-    """Tells from topics and subscriptions how a transaction ended; see ``find_outcome``."""
-
-    async def __call__(
-        self, txn_id: tuple[int, int], *, sent: Mapping[str, WireId], acknowledged: Mapping[tuple[str, str], WireId],
-        expires: float, timeout: float,
-    ) -> TransactionOutcome: ...  # fmt: skip
+#: Returns from topics and subscriptions how a transaction ended, as ``find_outcome``.
+FindOutcome = Callable[..., Awaitable[TransactionOutcome]]
 
 
 class Acknowledger(Protocol):

@@ -14,20 +14,15 @@ from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.lookup import Address
-from jmsaio.transport.pulsar.wire.connections.connection import Connection, Introduction
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 TOPIC = "persistent://public/default/t"
 
 
 async def connected(peer: Peer, keep_alive: float = 30.0, challenged: Any = lambda connection: None) -> Connection:
-    async def identify() -> Identity:
-        return Identity()
-
-    address = Address(peer.url)
-    introduction = Introduction(identify, keep_alive)
     port = int(peer.url.rpartition(":")[2])
-    make = partial(Connection, address, introduction, challenged)
+    make = partial(Connection, Address(peer.url), keep_alive, challenged)
     _, connection = await asyncio.get_running_loop().create_connection(make, "127.0.0.1", port)
     async with asyncio.timeout(5):
         await connection.introduce(Identity("token", b"secret"))
