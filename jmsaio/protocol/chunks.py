@@ -2,7 +2,7 @@
 
 Each chunk is an entry of its own, with the message's metadata and sequence id. The place of the message is that of its
 last chunk. Chunks of several messages can alternate, and a producer that lost its connection sends a message again from
-its first chunk, so that the broker can hold chunks twice: those belong to the message, too, and are settled with it.
+its first chunk, so that the broker can store chunks twice: both belong to the message, and are settled with it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Whole(NamedTuple):
 
     Attributes:
         places: its chunks, also those stored twice, in the order of arrival; the last one is the place of the message.
-        returns: how often it was given back before it was complete.
+        returns: how often it was returned before it was complete.
     """
 
     metadata: Metadata
@@ -49,7 +49,7 @@ class Partial:
     Attributes:
         since: steady time at which its last new chunk arrived.
         begun: whether the first chunk is among them. The broker redelivers no chunk before the first one.
-        waits: whether it is to be given back, for the caller.
+        waits: whether it is to be returned, for the caller.
     """
 
     key: tuple[str, str]
@@ -62,7 +62,7 @@ class Partial:
     _size: int = attrs.field(default=0, init=False)
 
     @property
-    def kept(self) -> bool:
+    def stored(self) -> bool:
         """Whether it can become complete: its chunks so far are kept, without a gap."""
         return self._parts is not None
 
@@ -103,7 +103,7 @@ class Assembly:
 
     _most: int
     _partials: dict[tuple[str, str], Partial] = attrs.field(factory=dict, init=False)
-    _kept: dict[tuple[str, str], Partial] = attrs.field(factory=dict, init=False)
+    _stored: dict[tuple[str, str], Partial] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self._partials)
@@ -138,15 +138,15 @@ class Assembly:
         try:
             whole = partial.add(metadata, payload)
         finally:
-            if partial.kept and whole is None:
-                self._kept.setdefault(key, partial)
+            if partial.stored and whole is None:
+                self._stored.setdefault(key, partial)
             else:
-                self._kept.pop(key, None)
+                self._stored.pop(key, None)
             if whole is not None:
                 del self._partials[key]
         oldest = None
-        if 0 < self._most < len(self._kept):
-            oldest = self._kept.pop(next(iter(self._kept)))
+        if 0 < self._most < len(self._stored):
+            oldest = self._stored.pop(next(iter(self._stored)))
             oldest.drop()
         return whole, partial, oldest
 
@@ -155,10 +155,10 @@ class Assembly:
         found = {key: partial for key, partial in self._partials.items() if partial.since <= before}
         for key in found:
             del self._partials[key]
-            self._kept.pop(key, None)
+            self._stored.pop(key, None)
         return list(found.values())
 
     def clear(self) -> None:
         """Forget all: the broker sends the chunks again, or others than these."""
         self._partials.clear()
-        self._kept.clear()
+        self._stored.clear()

@@ -56,7 +56,7 @@ class Framing:
     def __init__(self, max_frame: int = MAX_MESSAGE_SIZE + PADDING) -> None:
         self._max = max_frame
         self._parts: list[bytes] = []
-        self._held = 0
+        self._stored = 0
         self._wanted = 0
 
     def set_max(self, max_frame: int) -> None:
@@ -72,8 +72,8 @@ class Framing:
         """
         if self._parts:
             self._parts.append(data)
-            self._held += len(data)
-            if self._held < self._wanted:
+            self._stored += len(data)
+            if self._stored < self._wanted:
                 return
             data = b"".join(self._parts)
             self._parts.clear()
@@ -82,12 +82,12 @@ class Framing:
             size = self._checked(data, place)
             end = place + _SIZE + size
             if end > stop:
-                self._keep(data, place, _SIZE + size)
+                self._store(data, place, _SIZE + size)
                 return
             yield _frame(data, place, end)
             place = end
         if place < stop:
-            self._keep(data, place, _SIZE)
+            self._store(data, place, _SIZE)
 
     def _checked(self, data: bytes, place: int) -> int:
         size: int = _u32_at(data, place)[0]
@@ -95,9 +95,9 @@ class Framing:
             raise ProtocolError(f"a frame of {size} bytes; between {_LEAST} and {self._max} are allowed")
         return size
 
-    def _keep(self, data: bytes, place: int, wanted: int) -> None:
+    def _store(self, data: bytes, place: int, wanted: int) -> None:
         self._parts = [data[place:]]
-        self._held, self._wanted = len(data) - place, wanted
+        self._stored, self._wanted = len(data) - place, wanted
 
 
 def _frame(data: bytes, place: int, end: int) -> Frame:

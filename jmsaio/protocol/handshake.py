@@ -93,8 +93,8 @@ class Handshake:
     max_message_size: int = attrs.field(default=MAX_MESSAGE_SIZE, init=False)
     watches: bool = attrs.field(default=False, init=False)
 
-    def take(self, command: int, fields: Mapping[str, Any]) -> State:
-        """Take a command of the broker, and return the state after it.
+    def receive(self, command: int, fields: Mapping[str, Any]) -> State:
+        """Process a command of the broker, and return the state after it.
 
         Raises ProtocolError if the broker must not send it now, or its maximum message size is below 1.
         """

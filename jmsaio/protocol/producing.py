@@ -92,12 +92,12 @@ class Batch(Generic[Token]):
     left: int = attrs.field(default=0, init=False)
     duplicate: bool = attrs.field(default=False, init=False)
 
-    def take(self, event: Event) -> State:
+    def step(self, event: Event) -> State:
         """Change the state by an event, and return it."""
         state = self.state = TRANSITIONS[self.state, event]
         return state
 
-    def leave_out_answered(self) -> None:
+    def drop_answered(self) -> None:
         """Leave out the entries that have a receipt, the first ones."""
         start = 0
         for _ in range(self.entries - self.left):
@@ -115,7 +115,7 @@ class Producing(Generic[Token]):
 
     connected: bool = attrs.field(default=False, init=False)
     unanswered: int = attrs.field(default=0, init=False)
-    _held: int = attrs.field(default=0, init=False)  # batches, the last ones, that are held back
+    _blocked: int = attrs.field(default=0, init=False)  # batches, the last ones, that are held back
     _highest: int = attrs.field(default=-1, init=False)  # the last id written on this connection, until it is answered
     _left: int = attrs.field(default=0, init=False)  # answers to come for that id
     _batches: deque[Batch[Token]] = attrs.field(factory=deque, init=False)
@@ -128,13 +128,13 @@ class Producing(Generic[Token]):
         self._batches.append(batch)
         if not self.connected:
             return b""
-        if self._held or batch.sequence <= self._highest:
-            self._held += 1
+        if self._blocked or batch.sequence <= self._highest:
+            self._blocked += 1
             return b""
         return self._write(batch)
 
     def _write(self, batch: Batch[Token]) -> bytes:
-        batch.take(Event.WRITE)
+        batch.step(Event.WRITE)
         self.unanswered += 1
         self._highest = batch.sequence
         self._left = batch.left = batch.entries
@@ -143,45 +143,45 @@ class Producing(Generic[Token]):
     def connect(self) -> list[bytes]:
         """Return the frames to be written now on a new connection: of all batches, in order, up to one held back."""
         self.connected = True
-        self._held = len(self._batches)
+        self._blocked = len(self._batches)
         return self.release()
 
     def release(self) -> list[bytes]:
         """Return the frames to be written after an answer, in order: of batches that were held back until then."""
         frames: list[bytes] = []
-        if self._held:
-            for batch in list(islice(self._batches, len(self._batches) - self._held, None)):
+        if self._blocked:
+            for batch in list(islice(self._batches, len(self._batches) - self._blocked, None)):
                 if batch.sequence <= self._highest:
                     break
-                self._held -= 1
+                self._blocked -= 1
                 frames.append(self._write(batch))
         return frames
 
     def lose(self) -> list[Batch[Token]]:
-        """Take the loss of the connection: every batch stays, to be written on the next one.
+        """Disconnect: every batch stays, to be written on the next one.
 
         Returns those that were written and are not written again, in order, removed.
         """
         if not self.connected:
             return []
         self.connected = False
-        self.unanswered = self._held = 0
+        self.unanswered = self._blocked = 0
         self._highest = -1
         batches, self._batches = self._batches, deque()
         ended: list[Batch[Token]] = []
         for batch in batches:
             if batch.transaction is not None and batch.state in UNANSWERED:
-                batch.take(Event.END)
+                batch.step(Event.END)
                 ended.append(batch)
                 continue
             if batch.left < batch.entries and batch.state in UNANSWERED:
-                batch.leave_out_answered()
-            batch.take(Event.LOST)
+                batch.drop_answered()
+            batch.step(Event.LOST)
             self._batches.append(batch)
         return ended
 
     def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:
-        """Take a receipt of the broker; then write what ``release`` returns.
+        """Process a receipt of the broker; then write what ``release`` returns.
 
         Returns:
             The batch that is stored, or was stored before, removed; None while entries of it have no receipt, and for
@@ -192,14 +192,14 @@ class Producing(Generic[Token]):
         return self._answered(sequence, Event.RECEIPT, duplicate)
 
     def refuse(self, sequence: int) -> Batch[Token] | None:
-        """Take an error of the broker about a batch. Returns and raises as ``receipt``."""
+        """Process an error of the broker about a batch. Returns and raises as ``receipt``."""
         return self._answered(sequence, Event.ERROR, False)
 
     def _answered(self, sequence: int, event: Event, duplicate: bool) -> Batch[Token] | None:
         if sequence >= self._highest:
             self._left -= 1
             if self._left <= 0:
-                self._highest = -1  # also if that batch's time was over
+                self._highest = -1  # even if that batch's time was over
         first = self._batches[0] if self._batches else None
         if first is None or sequence < first.sequence or first.state not in UNANSWERED:
             return None
@@ -211,7 +211,7 @@ class Producing(Generic[Token]):
             return None
         self._batches.popleft()
         self.unanswered -= 1
-        first.take(event)
+        first.step(event)
         return first
 
     def has(self, transaction: object) -> bool:
@@ -224,8 +224,8 @@ class Producing(Generic[Token]):
         for batch in found:
             self._batches.remove(batch)
             if self.connected:
-                self._held -= 1
-            batch.take(Event.END)
+                self._blocked -= 1
+            batch.step(Event.END)
         return found
 
     def expire(self, now: float) -> Iterator[Batch[Token]]:
@@ -248,6 +248,6 @@ class Producing(Generic[Token]):
         if batch.state in UNANSWERED:
             self.unanswered -= 1
         elif self.connected:
-            self._held -= 1
-        batch.take(Event.END)
+            self._blocked -= 1
+        batch.step(Event.END)
         return batch

@@ -75,7 +75,7 @@ class Requests(Generic[Token]):
             del self._open[number]
         return token
 
-    def take_all(self) -> list[Token]:
+    def clear(self) -> list[Token]:
         """Return and forget everything without an answer: the connection is lost."""
         tokens = [token for _, token in self._open.values()]
         self._open.clear()

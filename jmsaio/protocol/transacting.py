@@ -95,7 +95,7 @@ class Transacting(Generic[Work]):
         """The parts that are registered, or were asked to be."""
         return list(self._parts)
 
-    def take(self, event: Event) -> State:
+    def step(self, event: Event) -> State:
         """Change the state by an event, and return it."""
         state = self.state = TRANSITIONS[self.state, event]
         return state
@@ -121,7 +121,7 @@ class Transacting(Generic[Work]):
         return Move.REGISTER if new else Move.WAIT
 
     def registered(self, part: Hashable, error: JMSError | None = None) -> list[Work]:
-        """Take the answer to a registration, or the error that it failed.
+        """Process the answer to a registration, or the error with which it failed.
 
         Returns the work that waited, in order: to be written now if the transaction is still open, else never.
         """
@@ -130,13 +130,13 @@ class Transacting(Generic[Work]):
         return waiting or []
 
     def answered(self, error: JMSError | None = None) -> None:
-        """Take the answer to a piece of work, or the error that it failed, or has no answer any more."""
+        """Count the answer to a piece of work, or the error with which it failed or lost its answer."""
         self.unanswered -= 1
         if error is not None:
             self.fail(error)
 
     def fail(self, error: JMSError) -> None:
-        """Take a failure, after which it can only be rolled back. No effect once it is being ended."""
+        """Fail: it can only be rolled back from now on. No effect once it is being ended."""
         if self.state in (State.OPEN, State.FAILED):
-            self.take(Event.FAIL)
+            self.step(Event.FAIL)
             self.failure = self.failure or error

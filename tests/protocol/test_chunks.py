@@ -23,7 +23,7 @@ def chunk(number: int, count: int = 3, total: int = 6, uuid: str | None = "u", p
 
 
 def kept(assembly: Assembly) -> int:
-    return sum(partial.kept for partial in assembly)
+    return sum(partial.stored for partial in assembly)
 
 
 @given(payload=st.binary(min_size=1, max_size=200), most=st.integers(1, 50), number=st.integers(0, 2**63 - 1))
@@ -59,7 +59,7 @@ def test_any_order_loss_or_repetition_ends_in_the_message_or_in_nothing(data: st
         assert kept(assembly) <= most
     assert settled == {(1, index) for index in range(len(chunks))}  # the last round was complete and in order
     for partial in assembly.expire(0.0):
-        assert not partial.kept or partial.begun
+        assert not partial.stored or partial.begun
     assert len(assembly) == 0
 
 
@@ -117,7 +117,7 @@ def test_too_many_drop_the_oldest_until_its_first_chunk_arrives_again() -> None:
     first = assembly.add((1, 0), chunk(0, 2, 4, "a"), b"aa", 0.0)[1]
     assert assembly.add((1, 1), chunk(0, 2, 4, "b"), b"bb", 1.0)[2] is first
     assert assembly.add((1, 2), chunk(1, 2, 4, "a"), b"aa", 2.0) == (None, first, None)
-    assert list(first.places) == [(1, 0), (1, 2)] and first.begun and not first.kept
+    assert list(first.places) == [(1, 0), (1, 2)] and first.begun and not first.stored
     assembly.add((1, 0), chunk(0, 2, 4, "a"), b"aa", 3.0)
     whole = assembly.add((1, 2), chunk(1, 2, 4, "a"), b"aa", 4.0)[0]
     assert whole is not None and whole.payload == b"aaaa"
@@ -136,6 +136,6 @@ def test_a_tail_has_not_begun() -> None:
     """Its first chunk lies before the start position."""
     assembly = Assembly(0)
     whole, partial, _ = assembly.add((1, 7), chunk(2), b"xx", 0.0)
-    assert whole is None and not partial.begun and not partial.kept
+    assert whole is None and not partial.begun and not partial.stored
     assembly.clear()
     assert len(assembly) == 0

@@ -26,17 +26,17 @@ def test_what_the_table_lacks_is_an_error(state: State, command: Command) -> Non
     handshake.state = state
     expected = TRANSITIONS.get((state, command))
     if expected is not None:
-        assert handshake.take(command, {}) is handshake.state is expected
+        assert handshake.receive(command, {}) is handshake.state is expected
         return
     with pytest.raises(ProtocolError, match=f"sends {command.name} where the connection is {state.value}"):
-        handshake.take(command, {})
+        handshake.receive(command, {})
     assert handshake.state is state
 
 
 def test_the_size_of_messages_is_the_brokers() -> None:
     handshake = Handshake()
     assert handshake.max_message_size == MAX_MESSAGE_SIZE
-    handshake.take(Command.CONNECTED, {"max_message_size": 1000})
+    handshake.receive(Command.CONNECTED, {"max_message_size": 1000})
     assert handshake.max_message_size == 1000
 
 
@@ -44,7 +44,7 @@ def test_the_size_of_messages_is_the_brokers() -> None:
 def test_a_size_of_messages_that_lies_is_an_error(size: int) -> None:
     handshake = Handshake()
     with pytest.raises(ProtocolError, match=f"max_message_size of {size} bytes"):
-        handshake.take(Command.CONNECTED, {"max_message_size": size})
+        handshake.receive(Command.CONNECTED, {"max_message_size": size})
     assert handshake.state is State.ASKED
 
 

@@ -49,7 +49,7 @@ def test_a_failure_ends_it(registered: bool) -> None:
     assert one.failure is LOST
     assert one.add("topic", "b") is Move.REFUSE
     assert not one.join("other")
-    assert one.take(Event.COMMIT) is State.ABORTING
+    assert one.step(Event.COMMIT) is State.ABORTING
 
 
 @attrs.define(eq=False)
@@ -134,7 +134,7 @@ class TransactingMachine(RuleBasedStateMachine):
         """What has no answer in time makes it fail."""
         if self.one.unanswered:
             self.one.fail(LOST)
-        state = self.one.take(Event.COMMIT if commits else Event.ABORT)
+        state = self.one.step(Event.COMMIT if commits else Event.ABORT)
         self.ended = TxnAction.COMMIT if state is State.COMMITTING else TxnAction.ABORT
         assert commits or self.ended is TxnAction.ABORT
         if self.ended is TxnAction.COMMIT:
@@ -147,13 +147,13 @@ class TransactingMachine(RuleBasedStateMachine):
         """END arrives or is lost, perhaps after the transaction's time, and its answer arrives or is lost."""
         self.effect = self.ended if arrives and not late else TxnAction.ABORT
         event = Event.UNKNOWN if not (arrives and told) else Event.GONE if late else Event.DONE
-        self.one.take(event)
+        self.one.step(event)
 
     @precondition(lambda self: self.one.state is State.IN_DOUBT)
     @rule()
     def find_out(self) -> None:
         committed = self.effect is TxnAction.COMMIT
-        self.one.take(Event.FOUND_COMMITTED if committed else Event.FOUND_ABORTED)
+        self.one.step(Event.FOUND_COMMITTED if committed else Event.FOUND_ABORTED)
 
     @invariant()
     def what_it_says_is_true(self) -> None:

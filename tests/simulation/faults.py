@@ -45,9 +45,9 @@ def give_permits_twice() -> AbstractContextManager[Any]:
     usual = Permits.fill
 
     def fill(self: Permits, queued: int, waiting: bool = False) -> None:
-        given = self._given
+        given = self._granted
         usual(self, queued, waiting)
-        self._given = given
+        self._granted = given
         usual(self, queued, waiting)
 
     return patch.object(Permits, "fill", fill)

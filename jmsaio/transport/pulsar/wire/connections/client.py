@@ -46,7 +46,7 @@ class Link:
     _failures: int = attrs.field(default=0, init=False)
 
     def lost(self, pool: Pool, error: JMSError) -> None:
-        """Take the loss of the last connection, and connect again."""
+        """Report the loss of the last connection, and connect again."""
         if self.loss is not None:
             return
         text = f"the connection to {self.url} is lost: {error}; it connects again by itself when it can"

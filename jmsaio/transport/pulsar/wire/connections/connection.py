@@ -33,20 +33,20 @@ class Part(Protocol):
     """What a connection reports to a producer or consumer on it."""
 
     def ended(self, error: JMSError, assigned: str) -> None:
-        """Take its end on this connection: this was lost, or the broker closed it, and might name the next broker."""
+        """End on this connection: it was lost, or the broker closed it, and might name the next broker."""
 
     def migrated(self, cluster: str) -> None:
-        """Take the service URL of the cluster to which its topic has moved; its end here follows."""
+        """Use another cluster, by its service URL: its topic has moved. Its end here follows."""
 
 
 class ProducerPart(Part, Protocol):
     """What a connection reports to a producer besides."""
 
     def stored(self, receipt: SendReceipt) -> None:
-        """Take the broker's receipt. Raises ProtocolError if an earlier batch has none."""
+        """Process the broker's receipt. Raises ProtocolError if an earlier batch has none."""
 
     def refused(self, sequence: int, error: JMSError) -> None:
-        """Take the broker's error about a batch. Raises as ``stored``."""
+        """Process the broker's error about a batch. Raises as ``stored``."""
 
 
 class ConsumerPart(Part, Protocol):
@@ -57,13 +57,13 @@ class ConsumerPart(Part, Protocol):
         """Full name of its topic or partition."""
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
-        """Take an entry, which ``frame`` holds."""
+        """Receive an entry in ``frame``."""
 
     def announce(self) -> None:
         """Report what arrived; called once after the entries that came together."""
 
     def activated(self, active: bool) -> None:
-        """Take whether it is the one consumer of its subscription that receives."""
+        """Note whether it is the one consumer of its subscription that receives."""
 
 
 class Connection(asyncio.Protocol):
@@ -149,19 +149,17 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     async def aclose(self, error: JMSError, timeout: float) -> None:
-        """Close as ``close``, and wait until the socket is closed, too, for up to ``timeout`` seconds."""
+        """Close as ``close``, and wait until the socket is closed as well, for up to ``timeout`` seconds."""
         self.close(error)
         await asyncio.wait({self._gone}, timeout=max(0.0, timeout))
 
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the socket."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take the end of the socket."""
         self._gone.set_result(None)
         why = "closed by the broker" if exc is None else cause_of(exc)
         error = BrokerUnavailableError(f"the connection to {self.address.broker} broke: {why}")
@@ -169,16 +167,13 @@ class Connection(asyncio.Protocol):
         self._end(error)
 
     def pause_writing(self) -> None:
-        """Keep what is written until the network takes it."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """Write what was kept."""
         self._paused = False
         self._schedule()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of the broker, however cut."""
         self._heard = self._loop.time()
         try:
             for frame in self._framing.feed(data):
@@ -347,7 +342,7 @@ class Connection(asyncio.Protocol):
             self._queued[future]()
 
     def _shake_hands(self, command: int, fields: dict[str, Any]) -> None:
-        state = self._handshake.take(command, fields)
+        state = self._handshake.receive(command, fields)
         if command == Command.AUTH_CHALLENGE:
             self._challenged(self)
         elif state is handshake.State.ACCEPTED:
@@ -386,7 +381,7 @@ class Connection(asyncio.Protocol):
         self.error = error
         if self._timer is not None:
             self._timer.cancel()
-        waiting: list[asyncio.Future[Any]] = [self._accepted, self._answered, *self._requests.take_all()]
+        waiting: list[asyncio.Future[Any]] = [self._accepted, self._answered, *self._requests.clear()]
         for future in waiting:
             if not future.done():
                 future.set_exception(error)

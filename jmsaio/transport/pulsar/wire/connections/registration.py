@@ -42,7 +42,7 @@ class RegisteredPart(Part, Protocol):
         """Begin on a connection."""
 
     def failed(self, error: JMSError) -> None:
-        """Take the error that ends it for good."""
+        """End for good with an error."""
 
 
 class Registration:

@@ -37,7 +37,7 @@ class Topics:
         self._listener: str | None = given.get("listener_name")
         self._most_redirects = config.max_lookup_redirects
         self._properties = config.lookup_properties
-        self._looking_up = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
+        self._lookups = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
         self._slots = cycle(range(max(1, config.connections_per_broker)))
 
     async def owner(self, topic: str, cluster: str = "") -> Connection:
@@ -48,7 +48,7 @@ class Topics:
 
         Raises TransportError if the broker can't tell; otherwise as ``Pool.connect`` and ``Connection.request``.
         """
-        async with self._looking_up:
+        async with self._lookups:
             connection = await self._pool.connect_service(cluster)
             service = connection.address.broker
             lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects, self._properties)

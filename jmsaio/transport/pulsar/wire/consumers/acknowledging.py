@@ -150,7 +150,7 @@ class Acknowledging:
         else:
             for entry, left in places:
                 if life.confirm(entry.states, left):
-                    self._unsettled.forget(entry)
+                    self._unsettled.remove(entry)
 
     def _refuse(self, what: str, answer: Mapping[str, Any]) -> JMSError:
         """Return the error of an answer, which the next ``settle`` raises."""
@@ -231,7 +231,6 @@ class Acknowledging:
         share.outcome.set_result(None)
 
     def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
-        """Take how records end that were acknowledged in a transaction; if not committed, they can arrive from now."""
         event = RecordEvent.COMMITTED if committed else RecordEvent.ABORTED
         for entry, indexes in entries.items():
             for index in indexes:
@@ -241,10 +240,10 @@ class Acknowledging:
                 assert owner is not None  # only a reader's has none
                 owner.redelivered(entry)
             elif life.settled(entry.states):
-                self._unsettled.forget(entry)
+                self._unsettled.remove(entry)
 
     def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
-        """Take that the broker has ended a transaction that had records of these entries.
+        """Continue after the end of a transaction that had records of these entries.
 
         Those that arrived meanwhile were not handed out. Unless it is ``redelivered`` by the end, ask for them again,
         and always for those that were not acknowledged in it because that failed.
@@ -295,7 +294,7 @@ class Acknowledging:
             await asyncio.wait({self._late}, timeout=timeout)
 
     def link_lost(self) -> None:
-        """Take the end of the registration: nothing is sent before its entry arrives again."""
+        """Send nothing before its entry arrives again: the registration has ended."""
         if not self._at.parked:
             self._unconfirmed.update(self._acked)
             self._acked.clear()

@@ -1,64 +1,55 @@
-"""A consumer's messages in chunks, until each is complete, given back, or given up."""
+"""A consumer's messages in chunks, until each is complete, returned, or lost."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
 from typing import Final
 
+from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import EntryId
 from jmsaio.protocol.chunks import Assembly, Partial, Whole
 from jmsaio.protocol.metadata import Metadata
+from jmsaio.transport.pulsar.wire.connections.registration import Registration
 
 _log = logging.getLogger(__name__)
 #: Messages that were given up, of which later chunks are recognised.
 _MOST_GIVEN_UP: Final = 1000
-#: Seconds before the chunks of a message are given back, the first time; doubled each time.
+#: Seconds before the chunks of a message are returned, the first time; doubled each time.
 _DELAY: Final = 1.0
 
 
 class Chunks:
     """Assembles the messages of one consumer.
 
-    A message whose chunks could not be kept, because too many were incomplete or one came out of order, is given back
-    with all its chunks. One of which nothing new arrives for ``expiry`` seconds is acknowledged, because its sender
-    gave up; not if an entry could not be read, which might be the missing chunk. It is lost for good then: if the rest
-    arrives nevertheless, it is acknowledged, too, and the loss is reported; if all of it does, it is delivered.
-
-    Args:
-        most: maximum number of messages whose chunks are kept; 0: no limit.
-        acknowledges: whether the oldest is acknowledged, not given back, if there are more.
-        expiry: seconds without a new chunk after which a message is given up; 0: never.
+    A message whose chunks could not be stored, because too many were incomplete or one came out of order, is returned
+    with all its chunks. If nothing new of it arrives in ``expireTimeOfIncompleteChunkedMessageMillis``, its sender has
+    failed, and it is acknowledged, unless an entry could not be read, which might be the missing chunk. It is lost for
+    good then: if the rest arrives nevertheless, that is acknowledged and the loss is reported; if all of it arrives, it
+    is delivered.
 
     Attributes:
         damaged: entries that could not be read since the last ``clear``.
     """
 
-    def __init__(
-        self, topic: str, most: int, acknowledges: bool, expiry: float, give_back: Callable[[Iterable[EntryId]], None],
-        acknowledge: Callable[[Iterable[EntryId]], None], report: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, at: Registration, config: ConsumerConfig) -> None:
         self.damaged: set[EntryId] = set()
-        self._topic = topic
-        self._acknowledges = acknowledges
-        self._expiry = expiry
-        self._give_back = give_back
-        self._acknowledge = acknowledge
-        self._report = report
+        self._at = at
+        self._acknowledges = config.auto_ack_oldest_chunked_message_on_queue_full
+        self._expiry = config.expire_time_of_incomplete_chunked_message
         self._given_up: dict[tuple[str, str], None] = {}
-        self._loop = asyncio.get_running_loop()
-        self._assembly = Assembly(most)
+        self._loop = at.client.loop
+        self._assembly = Assembly(config.max_pending_chunked_message)
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, place: EntryId, metadata: Metadata, payload: bytes, stopped: bool) -> Whole | None:
         """Add a chunk; return its message if it is complete. Raises ProtocolError as ``Assembly.add``.
 
-        While the consumer is ``stopped``, an incomplete message is given back.
+        While the consumer is ``stopped``, an incomplete message is returned.
         """
         if (metadata.producer_name, metadata.uuid) in self._given_up:
             if metadata.chunk_id != 0:
-                self._leave(place, metadata)
+                self._acknowledge_rest(place, metadata)
                 return None
             del self._given_up[metadata.producer_name, metadata.uuid or ""]  # its sender sends all of it again
         whole, partial, oldest = self._assembly.add(place, metadata, payload, self._loop.time())
@@ -67,24 +58,24 @@ class Chunks:
             return whole
         if oldest is not None and self._acknowledges:
             _log.warning("%s: incomplete, acknowledged: more than maxPendingChunkedMessage", self._name(oldest))
-            self._acknowledge(oldest.places)
+            self._at.acknowledge(oldest.places)
             oldest.places.clear()
             oldest.begun = False
         for each in (partial, oldest):
-            if each is not None and each.begun and not each.waits and (stopped or not each.kept):
+            if each is not None and each.begun and not each.waits and (stopped or not each.stored):
                 each.waits = True
                 self._loop.call_later(_DELAY * 2**each.returns, self._return, each)
         if self._timer is None and self._expiry > 0:
             self._timer = self._loop.call_later(self._expiry, self._expire)
         return None
 
-    def _leave(self, place: EntryId, metadata: Metadata) -> None:
+    def _acknowledge_rest(self, place: EntryId, metadata: Metadata) -> None:
         """Acknowledge a chunk of a message that was given up."""
-        self._acknowledge([place])
+        self._at.acknowledge([place])
         if metadata.chunk_id == (metadata.num_chunks_from_msg or 0) - 1:
-            self._report(
-                f"a message in chunks of {self._topic} is lost: its last chunk (ID:{place[0]}:{place[1]}) was stored "
-                f"more than {self._expiry:g} s after the others, which are acknowledged; "
+            self._at.client.report(
+                f"a message in chunks of {self._at.topic} is lost: its last chunk (ID:{place[0]}:{place[1]}) was "
+                f"stored more than {self._expiry:g} s after the others, which are acknowledged; "
                 "expireTimeOfIncompleteChunkedMessageMillis should be longer than sendTimeoutMs of its sender"
             )
 
@@ -93,12 +84,12 @@ class Chunks:
         if any(each is partial for each in self._assembly):
             partial.returns += 1
             partial.drop()
-            self._give_back(partial.places)
+            self._at.redeliver(partial.places)
 
     def with_incomplete(self, place: EntryId) -> list[EntryId]:
         """Return an entry to request again, with the chunks of all messages to which it might belong, in order.
 
-        The broker redelivers a chunk to no one if it has not redelivered those before it, too.
+        The broker redelivers a chunk to no one before it has redelivered those in front of it.
         """
         found = [place]
         for partial in self._assembly:
@@ -122,7 +113,7 @@ class Chunks:
                 _log.warning("%s: incomplete, stays unacknowledged: an entry could not be read", self._name(partial))
             else:
                 _log.warning("%s: incomplete for %g s, acknowledged", self._name(partial), self._expiry)
-                self._acknowledge(partial.places)
+                self._at.acknowledge(partial.places)
                 self._given_up[partial.key] = None
                 if len(self._given_up) > _MOST_GIVEN_UP:
                     del self._given_up[next(iter(self._given_up))]
@@ -132,7 +123,7 @@ class Chunks:
 
     def _name(self, partial: Partial) -> str:
         ledger, entry = next(iter(partial.places))
-        return f"{len(partial.places)} chunks of a message of {self._topic} (from ID:{ledger}:{entry})"
+        return f"{len(partial.places)} chunks of a message of {self._at.topic} (from ID:{ledger}:{entry})"
 
     def clear(self) -> None:
         """Forget all: the broker sends the chunks again, or others."""

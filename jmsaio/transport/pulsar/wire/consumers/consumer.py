@@ -109,12 +109,7 @@ class Consumer:
         self._shapes: dict[int, Shape] = {}  # of properties
         self._numbers = 0  # entries of a non-persistent topic so far
         self.acks = Acknowledging(self, self._at, self._unsettled, subscription.config)
-        config = subscription.config
-        self._chunks = Chunks(
-            topic, config.max_pending_chunked_message, config.auto_ack_oldest_chunked_message_on_queue_full,
-            config.expire_time_of_incomplete_chunked_message, self._at.redeliver, self._at.acknowledge,
-            client.report,
-        )  # fmt: skip
+        self._chunks = Chunks(self._at, subscription.config)
         self._silence: Silence | None = None
         if subscription.type is SubscriptionType.FAILOVER and self._at.persistent:
             self._silence = Silence(self._at, self._permits)
@@ -163,7 +158,7 @@ class Consumer:
     # the connection's side
 
     def ended(self, error: JMSError, assigned: str) -> None:
-        """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
+        """Drop what waits: the broker sends everything unacknowledged again on the next connection."""
         self._at.ended(error, assigned)
         self.activated(False)
         self._clear(RecordEvent.LINK_LOST)
@@ -182,7 +177,6 @@ class Consumer:
         self._ready.clear()
 
     def activated(self, active: bool) -> None:
-        """Take whether it is the consumer of a failover subscription that receives."""
         if self._silence is not None:
             if active:
                 self._silence.begin()
@@ -190,7 +184,6 @@ class Consumer:
                 self._silence.end()
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
-        """Take an entry."""
         if self._silence is not None:
             self._silence.broken()
         found = self._read(delivery, frame)
@@ -220,7 +213,7 @@ class Consumer:
             entry = known
             entry.metadata, entry.data = metadata, data
             queued = self._arrived_again(entry, delivery)
-        damages = self._damages.take(key)
+        damages = self._damages.pop(key)
         entry.returns += damages
         if whole is not None:
             entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
@@ -238,9 +231,9 @@ class Consumer:
         self._fill()
 
     def _arrived_again(self, entry: Entry, delivery: Delivery) -> list[int]:
-        """Take an entry that is known; return the indexes of the records to queue."""
+        """Update an entry that is known; return the indexes of the records to queue."""
         if entry.owner is not self:
-            self._take_over(entry)
+            self._become_owner(entry)
         entry.registration, entry.broker_count = self._at.number, delivery.redelivery_count
         entry.returned = False
         queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
@@ -264,7 +257,7 @@ class Consumer:
             whole = self._chunks.add(key, arrival.metadata, arrival.data, self._stopped)
             if whole is not None:
                 return assembled(whole), whole
-            self._damages.take(key)
+            self._damages.pop(key)
             self._permits.used(1, len(arrival.data))
         except ProtocolError as error:
             self._permits.used(announced(frame), 0)
@@ -275,7 +268,7 @@ class Consumer:
         self._fill()
         return None
 
-    def _take_over(self, entry: Entry) -> None:
+    def _become_owner(self, entry: Entry) -> None:
         """Become the owner of an entry of which another consumer might still have records."""
         other = entry.owner
         assert other is not None  # only a reader's has none
@@ -286,7 +279,6 @@ class Consumer:
         entry.owner = self
 
     def redelivered(self, entry: Entry) -> None:
-        """Take that the broker redelivers an entry by itself, to any consumer."""
         if not entry.returned:
             entry.returns += 1
             entry.returned = True
@@ -344,7 +336,7 @@ class Consumer:
         held = self._stopped or self._at.closed or self._early.full
         self._permits.fill(len(self._ready), waiting, held)
 
-    def take(self, limit: int) -> list[WireRecord]:
+    def receive(self, limit: int) -> list[WireRecord]:
         """Return up to ``limit`` records for the application."""
         if self._stopped:
             return []
@@ -376,7 +368,7 @@ class Consumer:
         entry = self._entries.get((record[0], record[1]))
         return None if entry is None else (entry, max(0, record[3]))
 
-    def give_back(self, entry: Entry, index: int, delay: float, counted: bool) -> None:
+    def nack(self, entry: Entry, index: int, delay: float, counted: bool) -> None:
         """Return a record after ``delay`` seconds."""
         self._step_back(entry, index, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, delay)
 
@@ -525,7 +517,7 @@ class Consumer:
         for entry in list(self._entries.values()):
             if entry.registration <= number:
                 life.step_all(entry.states, RecordEvent.MOVED)
-                self._unsettled.forget(entry)
+                self._unsettled.remove(entry)
         self._ready = deque(one for one in self._ready if one.entry.states[one.index] == life.QUEUED)
         self._fill()
 
@@ -597,7 +589,7 @@ class Consumer:
         self._permits.close()
         for entry in list(self._entries.values()):
             if entry.owner is self or any(holder is self for holder, _ in entry.holders.values()):
-                self._give_up(entry)
+                self._return_all(entry)
         self._ready.clear()
         self._waiting.close()
         self._bouncing.close()
@@ -605,7 +597,7 @@ class Consumer:
         self.activated(False)
         await self._at.close(timeout)
 
-    def _give_up(self, entry: Entry) -> None:
+    def _return_all(self, entry: Entry) -> None:
         """Return all records of an entry that this consumer has."""
         returned = False
         for index, state in enumerate(entry.states):
@@ -622,7 +614,7 @@ class Consumer:
         elif entry.holders:
             entry.owner, entry.registration = next(iter(entry.holders.values()))
         else:
-            self._unsettled.leave(entry)
+            self._unsettled.retire(entry)
 
 
 def _place(record: WireRecord) -> tuple[int, int, int]:

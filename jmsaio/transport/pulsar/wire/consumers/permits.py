@@ -26,7 +26,7 @@ class Permits:
     _at: Registration
     _size: int
     _share: Share
-    _given: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
+    _granted: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
     _waiting: bool = attrs.field(default=False, init=False)
     _largest: int = attrs.field(default=0, init=False)  # bytes of a record lately; 0: none has arrived
 
@@ -35,7 +35,7 @@ class Permits:
 
     def restart(self) -> None:
         """Start over: the broker has no permits for a consumer that has just subscribed."""
-        self._given = 0
+        self._granted = 0
 
     def close(self) -> None:
         """Leave the bytes to the others."""
@@ -44,7 +44,7 @@ class Permits:
     @property
     def granted(self) -> bool:
         """Whether the broker can send records while it is registered."""
-        return self._given > 0
+        return self._granted > 0
 
     def used(self, records: int, size: int) -> None:
         """Count an entry that arrived, whatever becomes of it.
@@ -53,7 +53,7 @@ class Permits:
             records: those that the broker counts: all that it does not know to be acknowledged.
             size: bytes of the entry; 0 if unknown.
         """
-        self._given -= records
+        self._granted -= records
         size = size // max(1, records) + 1
         largest = self._largest
         self._largest = size if size >= largest else max(size, largest - (largest >> 4))
@@ -67,13 +67,13 @@ class Permits:
         if waiting is not None:
             self._waiting = waiting
         connection, size = self._at.connection, self._size or self._waiting
-        missing = size - queued - self._given
+        missing = size - queued - self._granted
         if missing <= 0 or 2 * missing < size or held or connection is None or not size:
             return  # 0 permits would end the connection
         if size > 1:
             size = min(size, max(1, self._share.each // (self._largest or connection.max_message_size)))
-            missing = size - queued - self._given
+            missing = size - queued - self._granted
             if missing <= 0 or 2 * missing < size:
                 return
-        self._given += missing
+        self._granted += missing
         connection.write(encode_command(Command.FLOW, consumer_id=self._at.number, message_permits=missing))

@@ -181,7 +181,7 @@ class WireReader:
     # the connection's side
 
     def ended(self, error: JMSError, assigned: str) -> None:
-        """Take the end on this connection: the next one starts behind the last record read."""
+        """Start after the last record read on the next connection."""
         self._at.ended(error, assigned)
         if self._ready:
             first = self._ready[0].entry
@@ -193,10 +193,9 @@ class WireReader:
         self._at.migrated(cluster)
 
     def activated(self, active: bool) -> None:
-        """Take that it is the only consumer of its subscription, as always."""
+        """Ignore it: a reader is the only consumer of its subscription."""
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
-        """Take an entry."""
         place = delivery.ledger, delivery.entry
         try:
             found = read_arrival(frame, self._shapes)
@@ -281,7 +280,7 @@ class WireReader:
         if self._closed:
             raise ObjectClosedError(f"the reader of {self.topic} is closed")
 
-    def _take(self, limit: int) -> list[ReceivedRecord]:
+    def _pop(self, limit: int) -> list[ReceivedRecord]:
         ready = self._ready
         found: list[ReceivedRecord] = [ready.popleft() for _ in range(min(limit, len(ready)))]
         if found:
@@ -295,13 +294,13 @@ class WireReader:
         self._check()
         end = self._client.loop.time() + timeout
         while True:
-            taken = self._take(limit)
+            taken = self._pop(limit)
             if taken or await self._is_at_end(end - self._client.loop.time()):
-                return taken or self._take(limit)
+                return taken or self._pop(limit)
             late = not await self._arrives(end)
             self._check()
             if late:
-                return self._take(limit)
+                return self._pop(limit)
 
     async def _arrives(self, end: float) -> bool:
         """Wait until something has arrived, or the reader has failed; return False at ``end``."""

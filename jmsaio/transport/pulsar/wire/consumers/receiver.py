@@ -163,7 +163,7 @@ class WireReceiver:
         for turn in range(count):
             if len(found) == limit:
                 break
-            found += consumers[(self._first + turn) % count].take(limit - len(found))
+            found += consumers[(self._first + turn) % count].receive(limit - len(found))
         if count > 1:
             self._first = (self._first + 1) % count
         if not found and limit > 0:
@@ -218,7 +218,7 @@ class WireReceiver:
             consumer = self._of(record)
             found = None if consumer is None else consumer.find(record)
             if consumer is not None and found is not None:
-                consumer.give_back(*found, delay, counted)
+                consumer.nack(*found, delay, counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
         """Keep only the ids of records that are returned later."""

@@ -196,7 +196,7 @@ class Producer:
     # the connection's side
 
     def ended(self, error: JMSError, assigned: str) -> None:
-        """Take the end on this connection; the next one takes the batches up, except those of transactions."""
+        """Send the batches on the next connection, except those in transactions, which fail."""
         for batch in self._producing.lose():
             self._report_failure(batch, error)
         self._at.ended(error, assigned)
@@ -205,7 +205,6 @@ class Producer:
         self._at.migrated(cluster)
 
     def stored(self, receipt: SendReceipt) -> None:
-        """Take a receipt: the records of its batch are stored, and the next batch can leave."""
         batch = self._producing.receipt(receipt.sequence_id, receipt.ledger < 0)
         self._release()
         if batch is None:
@@ -224,7 +223,7 @@ class Producer:
             self._late()
 
     def refused(self, sequence: int, error: JMSError) -> None:
-        """Take the broker's error about a batch.
+        """Process the broker's error about a batch.
 
         After one that passes, such as a failed write to the bookies, the batch might be stored or not: it is sent again
         on a new connection, as Java does.
@@ -416,13 +415,13 @@ class Producer:
 
     def _report(self, batch: Batch[Token], place: WireId | None, error: JMSError | None) -> None:
         transaction = cast(WireTransaction | None, batch.transaction)
-        self._tell(batch.tokens, batch.size, place, error)
+        self._settle(batch.tokens, batch.size, place, error)
         if transaction is not None:
             if place is not None:
                 transaction.stored(self.topic, place)
             transaction.answered(error)
 
-    def _tell(self, tokens: list[Token], size: int, place: WireId | None, error: JMSError | None) -> None:
+    def _settle(self, tokens: list[Token], size: int, place: WireId | None, error: JMSError | None) -> None:
         """Report an outcome to the sender's owner, and free the window."""
         self._window.leave(len(tokens), size)
         try:
@@ -460,7 +459,7 @@ class Producer:
             await self._unsure_ended.wait()
 
     def _end_unsure(self) -> None:
-        """Take that nothing arrives any more of what was written on earlier connections."""
+        """Wake who waits: nothing arrives any more of what was written on earlier connections."""
         self._unsure.clear()
         self._unsure_ended.wake()
 
@@ -469,7 +468,7 @@ class Producer:
         if filled in self._waiting and filled.transaction is not None:
             del self._waiting[filled]
             filled.transaction.fail(error)
-            self._tell(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
+            self._settle(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
 
     def _failure_of(self, state: State, error: JMSError) -> JMSError:
         """Return the error of records whose batch ended in ``state``; one for want of an answer names an outage."""

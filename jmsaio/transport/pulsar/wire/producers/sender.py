@@ -40,7 +40,7 @@ class WireSender:
         self.outdated = False
         self._closed = False
         self._checked = client.loop.time()
-        self._look_after = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
+        self._check_interval = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
         self._growth: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class WireSender:
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""
         now = self._client.loop.time()
-        if now - self._checked > self._look_after and self._growth is None and not self._closed:
+        if now - self._checked > self._check_interval and self._growth is None and not self._closed:
             self._checked = now
             self._growth = self._client.tasks.start(self._grow())
 

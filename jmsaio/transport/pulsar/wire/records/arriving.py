@@ -98,12 +98,12 @@ class Damages:
     _report: Callable[[str], object]
     _times: dict[EntryId, int] = attrs.field(factory=dict, init=False)
 
-    def take(self, key: EntryId) -> int:
+    def pop(self, key: EntryId) -> int:
         """Return how often an entry arrived damaged that can be read now, and forget it."""
         return self._times.pop(key, 0) if self._times else 0
 
     def add(self, key: EntryId, error: ProtocolError, as_sent: bool) -> float | None:
-        """Take that an entry can't be read.
+        """Count an entry that can't be read.
 
         Args:
             as_sent: whether it is as its sender made it, so that it arrives no better again.

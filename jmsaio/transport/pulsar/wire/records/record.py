@@ -52,7 +52,7 @@ class Owner(Protocol):
         """Remove its records from the queue, because the broker gives it to another consumer."""
 
     def redelivered(self, entry: Entry) -> None:
-        """Take that the broker redelivers an entry by itself, to any consumer."""
+        """Count that the broker redelivers an entry by itself, to any consumer."""
 
     def redeliver(self, entries: Iterable[Entry]) -> None:
         """Have the broker redeliver entries."""

@@ -96,18 +96,18 @@ class UnsettledEntries:
                 entry.failures = {**other.failures, **{index: other.failures.get(index, 0) + 1 for index in had}}
                 entry.returns = other.returns
 
-    def forget(self, entry: Entry) -> None:
+    def remove(self, entry: Entry) -> None:
         """Remove an entry that is settled, or moved away from."""
         key = entry.ledger, entry.number
         if self.entries.get(key) is entry:
             del self.entries[key]
 
-    def leave(self, entry: Entry) -> None:
+    def retire(self, entry: Entry) -> None:
         """Remove an entry whose consumer is closed; the next consumer in this process continues its counts.
 
         A record in an open transaction arrives again only if that is rolled back, which the broker counts as well.
         """
-        self.forget(entry)
+        self.remove(entry)
         failures, returns = dict(entry.failures), entry.returns
         for index, state in enumerate(entry.states):
             if state == life.IN_TRANSACTION:

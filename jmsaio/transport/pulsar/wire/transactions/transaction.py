@@ -59,10 +59,10 @@ class Acknowledger(Protocol):
         """Name of its subscription."""
 
     def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
-        """Take how records end that were acknowledged in a transaction: their indexes by their entries."""
+        """End the records that were acknowledged in a transaction: their indexes by their entries."""
 
     def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
-        """Take that the broker has ended it; ``redelivered``: the broker redelivers what arrived meanwhile."""
+        """Continue after its end at the broker; ``redelivered``: the broker redelivers what arrived meanwhile."""
 
 
 class Withdrawer(Protocol):
@@ -124,7 +124,7 @@ class WireTransaction:
             work.write()
         elif move is Move.REFUSE:
             self._client.loop.call_soon(work.refuse, self._refusal())
-            self._client.loop.call_soon(self._give_back)
+            self._client.loop.call_soon(self._return_late)
         elif move is Move.REGISTER:
             self._client.tasks.start(self._register(part))
 
@@ -135,16 +135,16 @@ class WireTransaction:
             self._client.tasks.start(self._register(part))
 
     def stored(self, topic: str, place: WireId) -> None:
-        """Take the place of a message that was sent in it."""
+        """Note the place of a message that was sent in it."""
         self._sent[topic] = place
 
     def answered(self, error: JMSError | None = None) -> None:
-        """Take the answer to work, or the error that it failed or has no answer any more."""
+        """Count the answer to work, or the error with which it failed or lost its answer."""
         self._state.answered(error)
         self._changed.wake()
 
     def fail(self, error: JMSError) -> None:
-        """Take an error after which it can only be rolled back."""
+        """Fail with an error: it can only be rolled back from now on."""
         self._state.fail(error)
         self._changed.wake()
 
@@ -152,8 +152,8 @@ class WireTransaction:
         """Add a record that was acknowledged in it, and learns how it ends."""
         self._acknowledged.setdefault(consumer, {}).setdefault(entry, []).append(index)
 
-    def _give_back(self) -> None:
-        """Have what was acknowledged since the rollback began redelivered, once the broker has ended it."""
+    def _return_late(self) -> None:
+        """Return what was acknowledged since the rollback began, once the broker has ended it."""
         if self._over:
             late, self._acknowledged = self._acknowledged, {}
             for consumer, entries in late.items():
@@ -237,7 +237,7 @@ class WireTransaction:
             return await shielded(self._ending)
         except ObjectClosedError as error:
             if self._state.state is State.COMMITTING:
-                self._state.take(Event.UNKNOWN)
+                self._state.step(Event.UNKNOWN)
             return error
         except asyncio.CancelledError:
             self._commit = False  # no effect once END is sent
@@ -257,7 +257,7 @@ class WireTransaction:
                 async with asyncio.timeout(timeout):
                     for producer in list(self.producers):
                         await producer.fence(self)
-        committing = self._state.take(Event.COMMIT if self._commit else Event.ABORT) is State.COMMITTING
+        committing = self._state.step(Event.COMMIT if self._commit else Event.ABORT) is State.COMMITTING
         acknowledged, self._acknowledged = self._acknowledged, {}
         if not committing:  # before the broker redelivers them
             for consumer, entries in acknowledged.items():
@@ -267,10 +267,10 @@ class WireTransaction:
         answer = await self._ask("end a transaction", deadline, Command.END_TXN, txn_action=int(action))
         error = answer.error
         if error is None:
-            self._state.take(Event.DONE)
+            self._state.step(Event.DONE)
         elif error.error_code in _ENDED and not answer.lost:
-            self._state.take(Event.GONE)
-        elif self._state.take(Event.UNKNOWN) is State.IN_DOUBT:
+            self._state.step(Event.GONE)
+        elif self._state.step(Event.UNKNOWN) is State.IN_DOUBT:
             await self._decide(acknowledged, timeout)
         for consumer, entries in acknowledged.items():
             if committing:
@@ -278,7 +278,7 @@ class WireTransaction:
             consumer.transaction_ended(entries, error is None)
         self._on_ended(self)
         self._over = True
-        self._client.loop.call_soon(self._give_back)  # after the refusals of this turn
+        self._client.loop.call_soon(self._return_late)  # after the refusals of this turn
         gone = not committing and error is not None and error.error_code in _ENDED
         return None if gone else error
 
@@ -295,9 +295,9 @@ class WireTransaction:
             self.txn, sent=self._sent, acknowledged=records, expires=self._deadline + LONGER, timeout=timeout
         )
         if outcome is TransactionOutcome.COMMITTED:
-            self._state.take(Event.FOUND_COMMITTED)
+            self._state.step(Event.FOUND_COMMITTED)
         elif outcome is TransactionOutcome.ABORTED:
-            self._state.take(Event.FOUND_ABORTED)
+            self._state.step(Event.FOUND_ABORTED)
 
     async def _all_answered(self, timeout: float, *, unless_failed: bool) -> None:
         """Wait until everything in it has an answer; after ``timeout`` seconds it can only be rolled back."""
@@ -345,7 +345,7 @@ class Transactions:
         try:
             return await shielded(task)
         except asyncio.CancelledError:
-            self._keep(timeout, task)
+            self._retain(timeout, task)
             raise
 
     def _start(self, timeout: float) -> _Begun:
@@ -378,9 +378,9 @@ class Transactions:
     def _begin_ahead(self, timeout: float) -> None:
         """Begin another transaction, because one is about to end."""
         if not self._closing:
-            self._keep(timeout, self._start(timeout))
+            self._retain(timeout, self._start(timeout))
 
-    def _keep(self, timeout: float, task: _Begun) -> None:
+    def _retain(self, timeout: float, task: _Begun) -> None:
         if _failed(task):
             return
         self._ahead[timeout].append(task)

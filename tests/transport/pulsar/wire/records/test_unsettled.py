@@ -31,7 +31,7 @@ def test_counts_outlive_a_consumer_once_and_only_for_the_same_entry() -> None:
     for published, failures in ((1, {0: 3}), (2, {})):
         first = entry(7)
         first.failures, first.returns = {0: 3}, 2
-        UnsettledEntries(NAME).leave(first)
+        UnsettledEntries(NAME).retire(first)
         again = entry(7, published=published)
         UnsettledEntries(NAME).add(again)
         assert again.failures == failures and again.returns == (2 if failures else 0)
@@ -63,7 +63,7 @@ def test_counts_of_closed_consumers_are_bounded_and_end_with_the_subscription(mo
     for number in range(20):
         left = entry(number)
         left.failures = {0: 1}
-        known.leave(left)
+        known.retire(left)
     assert len(module._past) == 5
     known.forget_past()
     assert not module._past
