@@ -52,19 +52,14 @@ _RANGES: Final = {
 
 @attrs.frozen(eq=False)
 class Field:
-    """One field of a message.
-
-    Attributes:
-        kind: its type; the table of its fields if it is a message.
-        default: value of an optional field that is not set; None leaves it out of the dict.
-    """
+    """One field of a message."""
 
     number: int
     name: str
-    kind: FieldType | Table
+    kind: FieldType | Table  # its type; the table of its fields if it is a message
     required: bool = False
     repeated: bool = False
-    default: object = None
+    default: object = None  # value of an optional field that is not set; None leaves it out of the dict
 
 
 def required(number: int, name: str, kind: FieldType | Table) -> Field:

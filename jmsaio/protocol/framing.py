@@ -29,21 +29,13 @@ _u32_at = Struct(">I").unpack_from
 
 
 class Frame(NamedTuple):
-    """One frame, in place.
+    """One frame, in place."""
 
-    Attributes:
-        kind: number of its command.
-        data: bytes in which it is; others' bytes surround it.
-        command: where its command starts.
-        rest: where its command ends and the entry of a SEND or MESSAGE starts.
-        end: where the frame ends.
-    """
-
-    kind: int
-    data: bytes
-    command: int
-    rest: int
-    end: int
+    kind: int  # number of its command
+    data: bytes  # bytes in which it is; others' bytes surround it
+    command: int  # where its command starts
+    rest: int  # where its command ends and the entry of a SEND or MESSAGE starts
+    end: int  # where the frame ends
 
 
 class Framing:
@@ -117,13 +109,9 @@ def crc32c(data: bytes, more: bytes = b"") -> int:
 
 
 class EntryParts(NamedTuple):
-    """The entry of a SEND or MESSAGE.
+    """The entry of a SEND or MESSAGE."""
 
-    Attributes:
-        data: its metadata and payload, copied out of the frame's buffer, which can be much larger.
-    """
-
-    data: bytes
+    data: bytes  # its metadata and payload, copied out of the frame's buffer, which can be much larger
     metadata: int
     payload: int
 

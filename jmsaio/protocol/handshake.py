@@ -83,15 +83,11 @@ def response_frame(identity: Identity) -> bytes:
 
 @attrs.define(eq=False)
 class Handshake:
-    """The exchange on one connection.
-
-    Attributes:
-        watches: whether the broker reports new topics (WATCH_TOPIC_LIST).
-    """
+    """The exchange on one connection."""
 
     state: State = attrs.field(default=State.ASKED, init=False)
     max_message_size: int = attrs.field(default=MAX_MESSAGE_SIZE, init=False)
-    watches: bool = attrs.field(default=False, init=False)
+    watches: bool = attrs.field(default=False, init=False)  # whether the broker reports new topics (WATCH_TOPIC_LIST)
 
     def receive(self, command: int, fields: Mapping[str, Any]) -> State:
         """Process a command of the broker, and return the state after it.

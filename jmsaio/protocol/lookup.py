@@ -14,35 +14,24 @@ from jmsaio.protocol.commands import key_values
 
 @attrs.frozen
 class Address:
-    """Where to connect.
+    """Where to connect."""
 
-    Attributes:
-        broker: URL of the broker that is meant, ``pulsar://host:port``.
-        through: URL of the proxy to connect to, which passes everything on to that broker; "" without one.
-        slot: number of the connection, if there are several to one broker.
-    """
-
-    broker: str
-    through: str = ""
-    slot: int = 0
+    broker: str  # URL of the broker that is meant, ``pulsar://host:port``
+    through: str = ""  # URL of the proxy to connect to, which passes everything on to that broker; "" without one
+    slot: int = 0  # number of the connection, if there are several to one broker
 
 
 @attrs.define(eq=False)
 class Lookup:
-    """One look-up of a topic.
-
-    Attributes:
-        service: URL of the broker, or proxy, that is asked first.
-        address: whom to ask now; once found, the broker that serves the topic.
-    """
+    """One look-up of a topic."""
 
     topic: str
-    service: str
+    service: str  # URL of the broker, or proxy, that is asked first
     tls: bool
     listener: str | None = None
     most_redirects: int = 20
     properties: Mapping[str, str] = attrs.field(factory=dict)
-    address: Address = attrs.field(init=False)
+    address: Address = attrs.field(init=False)  # whom to ask now; once found, the broker that serves the topic
     _authoritative: bool = attrs.field(default=False, init=False)
     _asked: int = attrs.field(default=0, init=False)
 

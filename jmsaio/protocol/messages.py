@@ -46,15 +46,11 @@ def send(
 
 
 class SendReceipt(NamedTuple):
-    """SEND_RECEIPT: the broker has stored an entry.
-
-    Attributes:
-        ledger: id of the ledger; -1 if the broker did not store a duplicate, or sent no id.
-    """
+    """SEND_RECEIPT: the broker has stored an entry."""
 
     producer_id: int
     sequence_id: int
-    ledger: int = -1
+    ledger: int = -1  # id of the ledger; -1 if the broker did not store a duplicate, or sent no id
     entry: int = -1
 
 
@@ -76,17 +72,13 @@ def read_receipt(frame: Frame) -> SendReceipt:
 
 
 class Delivery(NamedTuple):
-    """MESSAGE: the broker sends an entry to a consumer.
-
-    Attributes:
-        ack_set: messages of the batch that are not yet acknowledged, see ``acks``; None for all.
-    """
+    """MESSAGE: the broker sends an entry to a consumer."""
 
     consumer_id: int
     ledger: int
     entry: int
     redelivery_count: int = 0
-    ack_set: int | None = None
+    ack_set: int | None = None  # messages of the batch that are not yet acknowledged, see ``acks``; None for all
 
 
 def read_message(frame: Frame) -> Delivery:

@@ -22,33 +22,24 @@ class TxnId(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What this client writes and reads of an entry's ``MessageMetadata``: its message's, unless it is a batch.
-
-    Attributes:
-        sequence_id: the producer's number of the message, the lowest one of a batch.
-        num_messages_in_batch: messages of the batch; None if the entry is none.
-        encrypted: whether the payload is encrypted. Such an entry is read only, never written.
-        highest_sequence_id: the highest sequence id of a batch; 0 if there is none.
-        null_value: whether the message has no payload, which differs from an empty one.
-        uuid: id of the message of which this entry is a chunk, or None.
-    """
+    """What this client writes and reads of an entry's ``MessageMetadata``: its message's, unless it is a batch."""
 
     producer_name: str
-    sequence_id: int
+    sequence_id: int  # the producer's number of the message, the lowest one of a batch
     publish_time: int
     packed: bytes = b""
     partition_key: bytes | None = None
     compression: int = 0
     uncompressed_size: int = 0
-    num_messages_in_batch: int | None = None
+    num_messages_in_batch: int | None = None  # messages of the batch; None if the entry is none
     event_time: int = 0
-    encrypted: bool = False
+    encrypted: bool = False  # whether the payload is encrypted. Such an entry is read only, never written
     schema_version: bytes | None = None
     deliver_at_time: int | None = None
     txn: TxnId | None = None
-    highest_sequence_id: int = 0
-    null_value: bool = False
-    uuid: str | None = None
+    highest_sequence_id: int = 0  # the highest sequence id of a batch; 0 if there is none
+    null_value: bool = False  # whether the message has no payload, which differs from an empty one
+    uuid: str | None = None  # id of the message of which this entry is a chunk, or None
     num_chunks_from_msg: int | None = None
     total_chunk_msg_size: int | None = None
     chunk_id: int | None = None
@@ -210,15 +201,11 @@ def decode_metadata(data: bytes, start: int, end: int) -> Metadata:
 
 
 class SingleMetadata(NamedTuple):
-    """What this client writes and reads of ``SingleMessageMetadata``, without its properties.
-
-    Attributes:
-        compacted_out: whether compaction removed the message, of which an empty place is left.
-    """
+    """What this client writes and reads of ``SingleMessageMetadata``, without its properties."""
 
     payload_size: int
     partition_key: bytes | None = None
-    compacted_out: bool = False
+    compacted_out: bool = False  # whether compaction removed the message, of which an empty place is left
     event_time: int = 0
     sequence_id: int | None = None
     null_value: bool = False

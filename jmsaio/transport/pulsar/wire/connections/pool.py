@@ -53,9 +53,6 @@ _LOOK: Final = 2.0
 class Pool:
     """The connections of one transport.
 
-    Args:
-        lost: called with its error when the last connection is lost.
-
     Attributes:
         service: URLs of the brokers or proxies to ask first, in turn; without one, a REST interface is asked for one.
     """
@@ -78,7 +75,7 @@ class Pool:
         assert isinstance(timeout, int)  # checked by the configuration
         self._timeout = timeout / 1000
         self._tasks = tasks
-        self._lost = lost
+        self._lost = lost  # called with its error when the last connection is lost
         self._open: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Task[Connection]] = {}
         self._challenges: set[Connection] = set()  # those that are being answered

@@ -54,12 +54,6 @@ class Registration:
         producer: whether it is a producer, which has one number for ever.
         refused: called when the broker refuses this client something that it allowed before, which is then tried until
             it allows it, and with None when it does; None: a refusal ends the part.
-
-    Attributes:
-        number: its present or last number at brokers; a consumer never uses one twice.
-        parked: whether it is stopped, and closed at the broker.
-        closed: whether it is being closed for good.
-        changed: tasks that wait until it is registered, or has failed.
     """
 
     def __init__(
@@ -70,12 +64,12 @@ class Registration:
         self.topic = topic
         self.subscription = subscription
         self.persistent = not topic.startswith("non-persistent:")
-        self.number = next(client.ids)
+        self.number = next(client.ids)  # its present or last number at brokers; a consumer never uses one twice
         self.connection: Connection | None = None
         self.failure: JMSError | None = None
-        self.parked = False
-        self.closed = False
-        self.changed = Waiters()
+        self.parked = False  # whether it is stopped, and closed at the broker
+        self.closed = False  # whether it is being closed for good
+        self.changed = Waiters()  # tasks that wait until it is registered, or has failed
         self._part = part
         self._producer = producer
         self._refused = refused

@@ -30,15 +30,11 @@ _Answer = asyncio.Future[dict[str, Any]]
 
 @attrs.frozen(eq=False)
 class _Share:
-    """What one ACK acknowledges in a transaction.
-
-    Attributes:
-        number: the registration on which they arrived; None: they are sent on the next one.
-    """
+    """What one ACK acknowledges in a transaction."""
 
     transaction: WireTransaction
     places: _Places
-    number: int | None
+    number: int | None  # the registration on which they arrived; None: they are sent on the next one
     outcome: asyncio.Future[None]
 
 

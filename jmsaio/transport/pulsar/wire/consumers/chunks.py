@@ -27,13 +27,10 @@ class Chunks:
     failed, and it is acknowledged, unless an entry could not be read, which might be the missing chunk. It is lost for
     good then: if the rest arrives nevertheless, that is acknowledged and the loss is reported; if all of it arrives, it
     is delivered.
-
-    Attributes:
-        damaged: entries that could not be read since the last ``clear``.
     """
 
     def __init__(self, at: Registration, config: ConsumerConfig) -> None:
-        self.damaged: set[EntryId] = set()
+        self.damaged: set[EntryId] = set()  # entries that could not be read since the last ``clear``
         self._at = at
         self._acknowledges = config.auto_ack_oldest_chunked_message_on_queue_full
         self._expiry = config.expire_time_of_incomplete_chunked_message

@@ -78,7 +78,7 @@ class Consumer:
 
     Args:
         queue_size: number of records that the broker can send ahead; 0: one, while a receive waits.
-        refused: called with the topic as ``Keeper`` calls it.
+        refused: called with the topic as ``Registration`` calls it.
     """
 
     def __init__(

@@ -22,9 +22,6 @@ class Early:
 
     Args:
         resumed: called when fewer are kept again.
-
-    Attributes:
-        full: whether too many are kept: the broker is to send none.
     """
 
     _topic: str
@@ -33,7 +30,7 @@ class Early:
     _resumed: Callable[[], object]
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
-    full: bool = attrs.field(default=False, init=False)
+    full: bool = attrs.field(default=False, init=False)  # whether too many are kept: the broker is to send none
     _records: DelayQueue[WireRecord] = attrs.field(init=False)
 
     @_records.default

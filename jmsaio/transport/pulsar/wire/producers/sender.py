@@ -19,11 +19,7 @@ from jmsaio.transport.waiting import in_slices, together
 
 
 class WireSender:
-    """Sends to one topic. Opened by ``WireTransport.open_sender``.
-
-    Attributes:
-        outdated: whether a producer has ended for good, for example because its topic was deleted.
-    """
+    """Sends to one topic. Opened by ``WireTransport.open_sender``."""
 
     def __init__(
         self, client: Client, topic: str, options: SenderOptions, closed: Callable[[WireSender], None]
@@ -37,7 +33,7 @@ class WireSender:
         self._turns = make_turns(config.message_routing_mode, random)
         self._sequence_ids = SequenceIds(topic, config.batches)
         self._window = Window(options.window_records, options.window_bytes, self._left)
-        self.outdated = False
+        self.outdated = False  # whether a producer has ended for good, for example because its topic was deleted
         self._closed = False
         self._checked = client.loop.time()
         self._check_interval = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf

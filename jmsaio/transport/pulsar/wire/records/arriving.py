@@ -22,16 +22,11 @@ _USUAL: Final = 1000
 
 
 class Arrival(NamedTuple):
-    """A readable entry.
-
-    Attributes:
-        data: its payload, not compressed; of a chunk as it was sent.
-        spans: where each record of a batch is; None if it is no batch.
-    """
+    """A readable entry."""
 
     metadata: Metadata
-    data: bytes
-    spans: list[Span] | None
+    data: bytes  # its payload, not compressed; of a chunk as it was sent
+    spans: list[Span] | None  # where each record of a batch is; None if it is no batch
 
 
 def is_chunk(metadata: Metadata) -> bool:

@@ -25,13 +25,9 @@ _MOST_PAST: Final = 100_000
 
 
 class _Past(NamedTuple):
-    """What remains of an entry when its consumer was closed.
+    """What remains of an entry when its consumer was closed."""
 
-    Attributes:
-        publish_time: tells it from another entry that has its id later.
-    """
-
-    publish_time: int
+    publish_time: int  # tells it from another entry that has its id later
     failures: dict[int, int]
     returns: int
 

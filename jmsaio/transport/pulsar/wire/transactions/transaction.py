@@ -36,15 +36,10 @@ _ENDED: Final = frozenset({"TransactionNotFound", "InvalidTxnStatusError"})
 
 @attrs.frozen(eq=False)
 class Work:
-    """Something to be sent in a transaction: exactly one of its two functions is called.
+    """Something to be sent in a transaction: exactly one of its two functions is called."""
 
-    Attributes:
-        write: sends it. Its answer is passed to ``WireTransaction.answered``.
-        refuse: called with the error if it must not be sent; that is its answer.
-    """
-
-    write: Callable[[], object]
-    refuse: Callable[[JMSError], object]
+    write: Callable[[], object]  # sends it. Its answer is passed to ``WireTransaction.answered``
+    refuse: Callable[[JMSError], object]  # called with the error if it must not be sent; that is its answer
 
 
 #: Returns from topics and subscriptions how a transaction ended, as ``find_outcome``.
@@ -76,24 +71,17 @@ class Withdrawer(Protocol):
 
 
 class WireTransaction:
-    """See ``jmsaio.transport.base.Transaction``.
-
-    Args:
-        deadline: loop time until which it can be committed.
-
-    Attributes:
-        producers: producers that have something of it, or had.
-    """
+    """See ``jmsaio.transport.base.Transaction``."""
 
     def __init__(
         self, client: Client, coordinators: Coordinators, txn: TxnId, deadline: float,
         find: FindOutcome, ending: Callable[[], object], ended: Callable[[WireTransaction], object],
     ) -> None:  # fmt: skip
         self.txn = txn
-        self.producers: set[Withdrawer] = set()
+        self.producers: set[Withdrawer] = set()  # producers that have something of it, or had
         self._client = client
         self._coordinators = coordinators
-        self._deadline = deadline
+        self._deadline = deadline  # loop time until which it can be committed
         self._state: Transacting[Work] = Transacting()
         self._changed = Waiters()
         self._find = find
