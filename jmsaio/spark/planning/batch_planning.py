@@ -28,12 +28,12 @@ from jmsaio.model.topic_names import partition_name, split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, View
-from jmsaio.spark.options.table import LATEST, SCHEMAS, Mark
+from jmsaio.spark.options.table import LATEST, SCHEMAS
 from jmsaio.spark.options.values import Use, refuse, time_text
 from jmsaio.spark.planning.offsets import Behind, Offsets, first_unread, lag
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
-from jmsaio.spark.planning.tolerance import Losses
+from jmsaio.spark.planning.tolerance import report_loss
 from jmsaio.transport.base import Admin, ReaderOptions, Transport
 from jmsaio.transport.subscriptions import is_away, list_matching, list_partitions
 from jmsaio.transport.waiting import together
@@ -242,10 +242,10 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
         NotFoundError: a topic or the subscription does not exist.
     """
     stores = await find_stores(transport, await list_sources(transport, source))
-    starts, losses = await start_places(transport, options, stores), Losses.by(options)
+    starts = await start_places(transport, options, stores)
 
     async def one(topic: str) -> Range | None:
-        end = await _end(transport, topic, stores[topic], options.end_of(topic), losses)
+        end = await _end(transport, topic, stores[topic], options)
         found = whole(topic, stores[topic], starts[topic], end) if topic in starts else None
         if found is None or options.view is not View.PENDING:
             return found
@@ -267,25 +267,22 @@ async def start_places(
     Raises:
         DataLossError: a given start is not stored, and ``fail_on_data_loss`` is set.
     """
-    losses = Losses.by(options)
-    _report_missing(options, stores, losses)
-    places = await for_each(stores, lambda topic: _start(transport, topic, stores[topic], options, losses))
+    _report_missing(options, stores)
+    places = await for_each(stores, lambda topic: _start(transport, topic, stores[topic], options))
     ends = {topic: None if store.is_unused else store.end for topic, store in stores.items()}  # published later
     return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}
 
 
-def _report_missing(options: SourceOptions, stores: Iterable[str], losses: Losses) -> None:
+def _report_missing(options: SourceOptions, stores: Iterable[str]) -> None:
     """Report bounds for topics that do not exist. A time or a word can also be that of all partitions of a topic."""
     known = {*stores, *(split_partition(topic)[0] for topic in stores)}
     for bound in (options.starting_offsets, options.ending_offsets):
         for topic, mark in () if isinstance(bound, str) else bound.items():
             if topic not in (stores if isinstance(mark, Place) else known):
-                losses.report(Loss(topic, mark if isinstance(mark, Place) else BEGINNING, None, _GONE))
+                report_loss(Loss(topic, mark if isinstance(mark, Place) else BEGINNING, None, _GONE), options)
 
 
-async def _start(
-    transport: Transport, topic: str, store: Stored, options: SourceOptions, losses: Losses
-) -> Place | None:  # fmt: skip
+async def _start(transport: Transport, topic: str, store: Stored, options: SourceOptions) -> Place | None:
     """Return the start of a topic; None if nothing of it is read."""
     mark = options.start_of(topic)
     if isinstance(mark, int):
@@ -294,12 +291,13 @@ async def _start(
         return None if store.is_unused else store.end if mark == LATEST else store.first
     place, loss = locate(topic, mark, store)
     if loss is not None:
-        losses.report(loss)
+        report_loss(loss, options)
     return place
 
 
-async def _end(transport: Transport, topic: str, store: Stored, mark: Mark, losses: Losses) -> Place | None:
+async def _end(transport: Transport, topic: str, store: Stored, options: SourceOptions) -> Place | None:
     """Return the end of a topic, for a time the first message published then or later; None for the last message."""
+    mark = options.end_of(topic)
     if isinstance(mark, int):
         return await first_since(transport, topic, store, mark)
     if not isinstance(mark, Place):
@@ -307,5 +305,5 @@ async def _end(transport: Transport, topic: str, store: Stored, mark: Mark, loss
     place, loss = locate(topic, mark, store)
     loss = loss or beyond(topic, place, store, _WAITING)
     if loss is not None:
-        losses.report(loss)
+        report_loss(loss, options)
     return place

@@ -46,7 +46,7 @@ from jmsaio.spark.model.place import Place, place_of
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Gap, Loss, Range, RangeCheck
-from jmsaio.spark.planning.tolerance import Losses, Outage
+from jmsaio.spark.planning.tolerance import Outage, report_loss
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, Transport
 from jmsaio.transport.subscriptions import passes
 
@@ -90,7 +90,6 @@ class RangeReading:
         self, transport: Transport, range: Range, options: SourceOptions, configuration: Configuration,
         fields: Collection[str] = RawRow._fields,
     ) -> None:  # fmt: skip
-        self.losses = Losses.by(options)
         self._fields = fields
         self._transport = transport
         self._range = range
@@ -195,7 +194,7 @@ class RangeReading:
         """Find out which ledgers the topic stores and open the reader; return False if the topic no longer exists."""
         store = await self._find_ledgers()
         if store is None:
-            self.losses.report(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
+            report_loss(Loss(self._range.topic, self._range.start, None, _NO_TOPIC), self._options)
             self._check.done = True
             return False
         self._store = store
@@ -441,12 +440,12 @@ class RangeReading:
             gone = [run for run in gap.missing if run.ledger not in stored]
             if gone:
                 reason = _NO_TOPIC if store is None else _DELETED
-                self.losses.report(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
+                report_loss(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason), self._options)
         if gap.hole is not None:
             if not self._config.read_compacted:
-                self.losses.report(Loss(self._range.topic, gap.hole, found, _HOLE))
+                report_loss(Loss(self._range.topic, gap.hole, found, _HOLE), self._options)
         elif (withheld := await self._message_in(gap.missing)) is not None:
-            self.losses.report(Loss(self._range.topic, withheld, found, _WITHHELD))
+            report_loss(Loss(self._range.topic, withheld, found, _WITHHELD), self._options)
         self._check.accept(gap)
 
 

@@ -38,8 +38,8 @@ from jmsaio.spark.planning.offsets import (
     with_behind,
 )
 from jmsaio.spark.planning.plan import Stored, split
-from jmsaio.spark.planning.ranges import BEGINNING, Range
-from jmsaio.spark.planning.tolerance import Losses, Outage
+from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
+from jmsaio.spark.planning.tolerance import Outage, read_losses, report_loss
 from jmsaio.transport.administration import Admin, StartPosition
 from jmsaio.transport.base import Transport
 
@@ -196,7 +196,7 @@ class StreamPlanner:
         self._reported: tuple[Offsets, float | None] | None = None  # what ``_behind`` is for
         self._outage = Outage(options.outage_timeout)
         self._backlog = Backlog(transport)
-        self._losses = Losses.by(options)
+        self._losses = 0  # found by this planner
         self._cursor: StreamCursor | None = None
         self._unmoved: list[str] = []  # topics whose subscription could not be moved
         if options.subscription is not None and transport.admin is not None:
@@ -262,7 +262,7 @@ class StreamPlanner:
             until=until,
             retained=await self._retained(start),
         )
-        self._losses.report_all(step.losses)
+        self._report(step.losses)
         if self._cursor is not None and self.options.move_cursor:
             self._unmoved = await self._cursor.move(start, stores, again=self._refreshed != refreshed)
         is_final = self._until is not None or _all_stored(until, stores)
@@ -322,7 +322,8 @@ class StreamPlanner:
             more = {"unreachable": outage}
         more |= {"unmoved": self._unmoved} if self._unmoved else {}
         where = f"{self.options.destination} at {self.options.connection['brokerServiceUrl']}"
-        more |= {"source": where, "losses": self._losses.total()}
+        folder = self.options.data_loss_folder
+        more |= {"source": where, "losses": self._losses if folder is None else len(read_losses(folder))}
         return with_behind(ends, self._behind, self._batch) | more
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
@@ -338,8 +339,13 @@ class StreamPlanner:
             await self._refresh()
         begins, options = from_json(start), self.options
         found, losses = between(begins, from_json(end), self._stores, await self._retained(begins))
-        self._losses.report_all(losses)
+        self._report(losses)
         return split(found, options.min_partitions, options.max_entries_per_partition)
+
+    def _report(self, losses: Iterable[Loss]) -> None:
+        for loss in losses:
+            self._losses += 1
+            report_loss(loss, self.options)
 
     async def _retained(self, start: Offsets) -> Container[str]:
         """Return the topics whose subscription retains unread messages."""

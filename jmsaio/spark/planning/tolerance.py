@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -23,45 +23,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
-class Losses:
-    """Handler and counter of losses.
+def report_loss(loss: Loss, options: SourceOptions) -> None:
+    """Log a loss as a warning, and write it to a file of the option ``dataLossFolder``.
 
-    With ``fail``, the first loss is an error (option ``failOnDataLoss``). Otherwise each is logged as a warning, and
-    written to a file in ``folder`` (option ``dataLossFolder``).
+    Raises DataLossError instead if the option ``failOnDataLoss`` is set.
     """
-
-    fail: bool
-    folder: str | None = None
-    count: int = attrs.field(default=0, init=False)
-
-    @classmethod
-    def by(cls, options: SourceOptions) -> Self:
-        """Return a handler for a reader's options."""
-        return cls(options.fail_on_data_loss, options.data_loss_folder)
-
-    def total(self) -> int:
-        """Return the number of losses: those that all processes noted in the folder; without one, those found here."""
-        return self.count if self.folder is None else len(read_losses(self.folder))
-
-    def report(self, loss: Loss) -> None:
-        """Report a loss; raise DataLossError if ``fail`` is set."""
-        self.count += 1
-        if self.fail:
-            text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
-            raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
-        text, about = "%s; failOnDataLoss=false: reading continues with the rest", log_fields(destination=loss.topic)
-        _log.warning(text, loss, extra=about)
-        if self.folder is not None:
-            try:
-                write_loss(self.folder, str(loss))
-            except OSError as error:
-                _log.warning("the loss can't be noted in %s: %s", self.folder, error)
-
-    def report_all(self, losses: Iterable[Loss]) -> None:
-        """Report each loss."""
-        for loss in losses:
-            self.report(loss)
+    if options.fail_on_data_loss:
+        text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
+        raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
+    text, about = "%s; failOnDataLoss=false: reading continues with the rest", log_fields(destination=loss.topic)
+    _log.warning(text, loss, extra=about)
+    if options.data_loss_folder is not None:
+        try:
+            write_loss(options.data_loss_folder, str(loss))
+        except OSError as error:
+            _log.warning("the loss can't be noted in %s: %s", options.data_loss_folder, error)
 
 
 def write_loss(folder: str, sentence: str) -> None:

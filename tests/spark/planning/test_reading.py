@@ -288,7 +288,9 @@ async def test_what_compaction_removed_from_each_batch_costs_no_reader_each(puls
 
 
 @pytest.mark.parametrize("index", [0, 4, 9])
-async def test_what_no_reader_gets_of_a_batch_is_data_loss(pulsar: Seam, index: int) -> None:
+async def test_what_no_reader_gets_of_a_batch_is_data_loss(
+    pulsar: Seam, index: int, caplog: pytest.LogCaptureFixture
+) -> None:  # fmt: skip
     part = await in_batches(pulsar)
     spy(pulsar, lambda reader, record: record.message_id[1::2] == (2, index))
     with pytest.raises(DataLossError, match="only a part of their batch") as caught:
@@ -297,7 +299,9 @@ async def test_what_no_reader_gets_of_a_batch_is_data_loss(pulsar: Seam, index: 
     left = [f"m{number}" for number in range(40) if number != 20 + index]
     async with contextlib.aclosing(pulsar.reading(part, fail_on_data_loss=False)) as reading:
         assert texts(await next_rows(reading)) + texts(await next_rows(reading)) == left
-        assert reading.losses.count == 1
+    assert [record.levelname for record in caplog.records if "only a part of their batch" in record.message] == [
+        "WARNING"
+    ]
     compacted = ConsumerConfig(read_compacted=True)  # there it may be what compaction has removed
     assert texts(await pulsar.rows(part, config=compacted)) == left
 
@@ -321,7 +325,7 @@ async def test_a_topic_that_was_deleted_is_data_loss(
     with pytest.raises(DataLossError, match="the topic was deleted"):
         await seam.rows(part)
     reading = seam.reading(part, fail_on_data_loss=False, data_loss_folder=str(tmp_path))
-    assert (await reading.next_columns(), reading.losses.count) == (None, 1)
+    assert await reading.next_columns() is None
     (noted,) = read_losses(str(tmp_path))
     assert noted.startswith(f"{topic}: messages from {part.start} on are lost")
     assert "the topic was deleted" in caplog.text

@@ -389,6 +389,7 @@ async def test_a_topic_that_vanished_is_data_loss_unless_that_is_accepted(seam: 
     accepting = planner(seam, topic, startingOffsets="earliest", failOnDataLoss="false")
     accepting._refreshed = planning._refreshed
     assert (await accepting.latest(start, limited=False))["p"] == {}
+    assert (await accepting.report())["losses"] == 1
 
 
 async def test_a_topic_that_was_created_again_with_partitions_is_read_from_their_first_message(

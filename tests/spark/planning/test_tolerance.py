@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -19,37 +20,42 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.spark.model.place import Place
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Loss
-from jmsaio.spark.planning.tolerance import Losses, Outage, read_losses, remove_losses
+from jmsaio.spark.planning.tolerance import Outage, read_losses, remove_losses, report_loss
 
 T = "persistent://public/default/t"
 LOSS = Loss(T, Place(5, 1), Place(8, 0), "the broker has deleted them")
 
 
+def options(**given: Any) -> SourceOptions:
+    """Options of a reader that tolerates losses, unless others are given."""
+    return SourceOptions(connection={}, destination=None, columns=(), **{"fail_on_data_loss": False, **given})
+
+
 def test_a_loss_fails_with_topic_places_and_option() -> None:
     with pytest.raises(DataLossError, match=r"from 5:1 on .* begin at 8:0: .* failOnDataLoss=false") as caught:
-        Losses(fail=True).report(LOSS)
+        report_loss(LOSS, options(fail_on_data_loss=True))
     assert (caught.value.topic, caught.value.wanted, caught.value.found) == (T, "5:1", "8:0")
 
 
-def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    losses = Losses(fail=False)
+def test_a_loss_that_may_be_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        losses.report(attrs.evolve(LOSS, found=None))
-        losses.report(LOSS)
-    assert losses.count == 2
+        report_loss(attrs.evolve(LOSS, found=None), options())
+        report_loss(LOSS, options())
+    assert len(caplog.records) == 2
     assert f"{T}: messages from 5:1 on are lost, nothing is stored after it" in caplog.text
 
 
 @pytest.mark.slow  # pyarrow, which writes the notes, is there in the full run only
 def test_losses_that_may_be_are_noted_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "lost"
-    losses, other = Losses(fail=False, folder=str(folder)), attrs.evolve(LOSS, wanted=Place(6, 0))
-    losses.report_all([LOSS, other])
-    Losses(fail=False, folder=str(folder)).report(LOSS)
+    other = attrs.evolve(LOSS, wanted=Place(6, 0))
+    for loss in (LOSS, other, LOSS):
+        report_loss(loss, options(data_loss_folder=str(folder)))
     assert read_losses(str(folder)) == (str(LOSS), str(other))
     (tmp_path / "file").touch()
-    Losses(fail=False, folder=str(tmp_path / "file")).report(LOSS)
+    report_loss(LOSS, options(data_loss_folder=str(tmp_path / "file")))
     assert "the loss can't be noted" in caplog.text
     assert read_losses(str(tmp_path / "none")) == ()
     remove_losses(str(folder))
