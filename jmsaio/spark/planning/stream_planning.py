@@ -28,7 +28,6 @@ from jmsaio.spark.planning.batch_planning import (
 from jmsaio.spark.planning.offsets import (
     Behind,
     Offsets,
-    Step,
     advance,
     between,
     from_json,
@@ -268,7 +267,7 @@ class StreamPlanner:
         is_final = self._until is not None or _all_stored(until, stores)
         self._has_ended = is_final and step.end == start
         self._from = start
-        if limited and not is_final and not self._is_enough(start, stores, step):
+        if limited and not is_final and not self._is_enough(start, stores):
             self._reached = start
             return dict(written)
         if step.end != start:
@@ -351,7 +350,7 @@ class StreamPlanner:
         """Return the topics whose subscription retains unread messages."""
         return () if self._cursor is None else await self._cursor.find_existing(start)
 
-    def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
+    def _is_enough(self, start: Offsets, stores: Mapping[str, Stored]) -> bool:
         if self._begun is None:
             self._begun = self._clock.steady()
         waiting = sum(one.entries for one in lag(start, stores).values())
