@@ -35,18 +35,17 @@ from jmsaio.transport.waiting import end
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
-#: Makes a topic keep messages sent to it.
-Keep = Callable[[str], Awaitable[None]]
 _log = logging.getLogger(__name__)
 #: Receives a record, of the class that the client put, and whether it is stored in its dead-letter topic.
 Ended = Callable[[Any, bool], None]
 
 
 @attrs.define(eq=False)
-class LetterKeeping:
-    """Creates the subscription that a queue of dead letters would use: Pulsar keeps messages with a subscription only.
+class LetterSubscriptions:
+    """Creates the first subscription of a topic with dead letters: Pulsar stores messages for subscriptions only.
 
-    If the admin interface is None or fails, a consumer is opened and closed instead.
+    It is the one that a queue would use, or the one with the name of a policy. If the admin interface is None or fails,
+    a consumer is opened and closed instead.
     """
 
     config: Configuration
@@ -54,27 +53,29 @@ class LetterKeeping:
     open_receiver: OpenReceiver
     _warned: set[str] = attrs.field(factory=set, init=False)
 
-    async def keep(self, topic: str) -> None:
-        """Make a topic keep its letters; log one warning if the permission is missing.
+    async def create(self, topic: str, name: str | None = None) -> None:
+        """Create the subscription of a topic; without a name, log one warning if the permission is missing.
 
         Raises:
             TransportError: the broker refuses, or did not finish in time.
 
         Cancelling can leave the subscription, which does no harm.
         """
+        if name:
+            await self._subscribe_once(topic, name)
+            return
         if not self.config.precreate_queue_subscription or topic.startswith("non-persistent://"):
             return
         name = self.config.queue_subscription_name
         try:
-            if self.admin is None:
-                await subscribe_once(self.open_receiver, topic, name)
-                return
-            try:
-                await self.admin.create_subscription(topic, name, StartPosition.EARLIEST)
-            except JMSError as error:
-                text = "the dead letters' subscription is created by a consumer instead: %s"
-                _log.info(text, error, extra=log_fields(destination=topic, subscription=name))
-                await subscribe_once(self.open_receiver, topic, name)
+            if self.admin is not None:
+                try:
+                    await self.admin.create_subscription(topic, name, StartPosition.EARLIEST)
+                    return
+                except JMSError as error:
+                    text = "the dead letters' subscription is created by a consumer instead: %s"
+                    _log.info(text, error, extra=log_fields(destination=topic, subscription=name))
+            await self._subscribe_once(topic, name)
         except JMSSecurityError as error:
             if topic not in self._warned:
                 self._warned.add(topic)
@@ -84,33 +85,23 @@ class LetterKeeping:
                     extra=log_fields(destination=topic, subscription=name),
                 )  # fmt: skip
 
-
-async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> None:
-    """Create a subscription at a topic's beginning by opening and closing a consumer."""
-    first = Subscription(
-        (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), StartPosition.EARLIEST
-    )
-    with suppress(ConsumerBusyError):  # it exists, with a consumer that does not share it
-        await (await open_receiver(first, lambda: None)).aclose(5.0)
+    async def _subscribe_once(self, topic: str, name: str) -> None:
+        """Create a subscription at a topic's beginning by opening and closing a consumer."""
+        config = ConsumerConfig(receiver_queue_size=1)
+        first = Subscription((topic,), name, SubscriptionType.SHARED, config, StartPosition.EARLIEST)
+        with suppress(ConsumerBusyError):  # it exists, with a consumer that does not share it
+            await (await self.open_receiver(first, lambda: None)).aclose(5.0)
 
 
 @attrs.define(eq=False)
 class DeadLetters:
-    """Moves records of one receiver.
-
-    Args:
-        open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
-        keep: creates the default subscription otherwise.
-        admin: returns the schemas of records.
-    """
+    """Moves records of one receiver, on the subscription with this name."""
 
     _policy: DeadLetterPolicy
     _subscription: str
     _open_sender: OpenSender
-    _open_receiver: OpenReceiver
-    _keep: Keep
-    _admin: Admin | None = None
-    _kept: set[str] = attrs.field(factory=set, init=False)  # topics with a subscription
+    _subscriptions: LetterSubscriptions
+    _subscribed: set[str] = attrs.field(factory=set, init=False)  # topics with a subscription
     _untyped: set[str] = attrs.field(factory=set, init=False)  # topics with a letter without its schema
     _senders: CopySenders = attrs.field(init=False)
     _waiting: list[tuple[ReceivedRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
@@ -119,7 +110,7 @@ class DeadLetters:
 
     def __attrs_post_init__(self) -> None:
         options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), self._settled)
-        self._senders = CopySenders(self._open_sender, self._admin, self._keep_letters, options)
+        self._senders = CopySenders(self._open_sender, self._subscriptions.admin, self._create_first, options)
 
     @property
     def limit(self) -> int:
@@ -148,10 +139,10 @@ class DeadLetters:
     ) -> None:  # fmt: skip
         try:
             origin = str(record.message_id).removeprefix("ID:")
-            kept = record.properties if properties is None else properties
+            properties = record.properties if properties is None else properties
             letter = OutgoingRecord(
                 record.payload,
-                letter_properties(kept, record.topic, self._subscription, origin, failures),
+                letter_properties(properties, record.topic, self._subscription, origin, failures),
                 record.key,
                 record.event_time,
             )
@@ -163,9 +154,9 @@ class DeadLetters:
 
     async def _sender(self, record: ReceivedRecord, letter: OutgoingRecord) -> Sender:
         topic = self._policy.dead_letter_topic or dead_letter_topic(record.topic, self._subscription)
-        if topic not in self._kept:
-            await self._keep_letters(topic)
-            self._kept.add(topic)
+        if topic not in self._subscribed:
+            await self._create_first(topic)
+            self._subscribed.add(topic)
         try:
             schema = await self._senders.schema_of(record)
             return await self._senders.sender(topic, letter, schema, record.topic)
@@ -176,13 +167,8 @@ class DeadLetters:
             self._warn_untyped(record, topic, error)
             return await self._senders.sender(topic, letter, None, record.topic)
 
-    async def _keep_letters(self, topic: str) -> None:
-        """Create the first subscription of a dead-letter topic."""
-        name = self._policy.initial_subscription_name
-        if name:
-            await subscribe_once(self._open_receiver, topic, name)
-        else:
-            await self._keep(topic)
+    async def _create_first(self, topic: str) -> None:
+        await self._subscriptions.create(topic, self._policy.initial_subscription_name)
 
     def _warn_untyped(self, record: ReceivedRecord, topic: str, error: JMSError) -> None:
         """Log once per topic that letters lose their schema: as bytes, they are at least not redelivered forever."""

@@ -43,7 +43,7 @@ class Window:
         if self.unreported == 0:
             self._all_reported.wake()
 
-    def leave(self, records: int, size: int) -> None:
+    def remove(self, records: int, size: int) -> None:
         """Remove records of ``size`` bytes in total that are no longer in flight."""
         self.records -= records
         self.bytes -= size

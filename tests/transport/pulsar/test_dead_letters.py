@@ -15,9 +15,9 @@ from jmsaio.config import DeadLetterPolicy, ProducerConfig, load
 from jmsaio.errors import AdminError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.base import StartPosition, SubscriptionType
+from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Wake
 from jmsaio.transport.pulsar.admin import RestAdmin
-from jmsaio.transport.pulsar.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records import return_counts
 from tests.kit.records import Outcomes, Record
@@ -261,12 +261,13 @@ async def test_an_outdated_sender_is_replaced_and_the_letters_kept_again() -> No
         harness = await Harness.start(load(broker.url))
         kept, moved, transport, topic = list[str](), list[bool](), harness.transport, f"{harness.topic()}-DLQ"
 
-        async def keep(topic: str) -> None:
-            kept.append(topic)
-            await harness.admin.create_subscription(topic, "keep", StartPosition.EARLIEST)
+        async def open_receiver(wanted: Subscription, wake: Wake) -> Receiver:
+            kept.extend(wanted.topics)
+            return await transport.open_receiver(wanted, wake)
 
-        policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic)
-        letters = DeadLetters(policy, "sub", transport.open_sender, transport.open_receiver, keep)
+        policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic, initial_subscription_name="keep")
+        subscriptions = LetterSubscriptions(load(broker.url), None, open_receiver)
+        letters = DeadLetters(policy, "sub", transport.open_sender, subscriptions)
         for _ in range(2):
             letters.put([(cast("PulsarRecord", Record()), 1)], lambda _, stored: moved.append(stored))
             await anyio.wait_all_tasks_blocked()

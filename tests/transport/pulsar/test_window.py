@@ -22,10 +22,10 @@ async def test_room_comes_back_when_half_of_it_has_left() -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(one.room, "t", 0.0)
         await anyio.lowlevel.checkpoint()
-        one.leave(1, 10)
+        one.remove(1, 10)
         await anyio.lowlevel.checkpoint()
         assert one._room
-        one.leave(1, 10)
+        one.remove(1, 10)
     assert not one.full
 
 
@@ -35,7 +35,7 @@ async def test_bytes_fill_it_too() -> None:
     assert not one.full
     one.add(10)
     assert one.full
-    one.leave(2, 20)
+    one.remove(2, 20)
     assert not one.full
 
 

@@ -42,7 +42,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.names import CLIENT, process_name, unique_name
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
-from jmsaio.transport.pulsar.dead_letters import LetterKeeping
+from jmsaio.transport.pulsar.dead_letters import LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.binding.bridge import (
     Bridge,
@@ -113,8 +113,7 @@ class PulsarTransport:
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         self._subscriber = Subscriber(
             self._bridge, self._client, config.operation_timeout, self.open_sender, share,
-            lambda topic: self._letters.keep(topic), config.service_url,
-            native.io_threads(), lambda: self.admin, PriorDeliveries(GIVEN_BACK),
+            lambda: self._letters, config.service_url, native.io_threads(), PriorDeliveries(GIVEN_BACK),
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)
@@ -122,7 +121,7 @@ class PulsarTransport:
         self.admin: RestAdmin | None = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self.browsable = self.admin  # pulsar-client has no request for the place of a subscription
         self._opening = ReceiverOpener(self._subscribe, self.admin, config.close_timeout)
-        self._letters = LetterKeeping(config, self.admin, self._opening.open)
+        self._letters = LetterSubscriptions(config, self.admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._probe = Probe(config)
         self._watch = Watch(
@@ -331,7 +330,7 @@ class PulsarTransport:
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
 
         def ended() -> None:
-            self._bridge.kept.clear()
+            self._bridge.retained.clear()
             self._bridge.post(_resolve, closed)
 
         try:

@@ -41,7 +41,7 @@ from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome, find_outcome
-from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterKeeping
+from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterSubscriptions
 from jmsaio.transport.pulsar.subscriptions import ReceiverOpener
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.pool import UNREACHABLE
@@ -69,7 +69,7 @@ class WireTransport:
         self.same_cluster = SameCluster(config, self._client.topics.partitions, self.open_reader)
         self._admin = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
-        self._letters = LetterKeeping(config, self._admin, self.open_receiver)
+        self._letters = LetterSubscriptions(config, self._admin, self.open_receiver)
         self._transactions = Transactions(self._client, self._find_outcome)
         self._open: dict[_Part, None] = {}
         self._closing: asyncio.Task[None] | None = None
@@ -157,9 +157,7 @@ class WireTransport:
         policy = subscription.config.dead_letter
         letters = None
         if policy is not None:
-            letters = DeadLetters(
-                policy, subscription.name, self.open_sender, self.open_receiver, self._letters.keep, self._admin
-            )
+            letters = DeadLetters(policy, subscription.name, self.open_sender, self._letters)
         receiver = WireReceiver(self._client, subscription, wake, letters, self._forget)
         await self._opened(receiver, receiver.start)
         return receiver

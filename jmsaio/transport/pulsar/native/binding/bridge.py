@@ -71,7 +71,7 @@ class Bridge:
         thread: identifier of that thread.
         failure: error raised by the transport's operations now: a class and its text, or None while it is open.
         captures_log: whether the native client's log is read by ``native_log``.
-        kept: closed native objects that pulsar-client might still use (``keep``), by their identity.
+        retained: closed native objects that pulsar-client might still use (``retain``), by their identity.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Bridge:
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
         self.captures_log = False
-        self.kept: dict[int, object] = {}
+        self.retained: dict[int, object] = {}
         self._pending: dict[asyncio.Future[object], str] = {}
         self._parts: weakref.WeakSet[NativeHolder] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -133,10 +133,10 @@ class Bridge:
         for part in list(self._parts):
             part.release()
 
-    def keep(self, native: object, seconds: float) -> None:
-        """Keep a closed native object for some seconds, or until the client's threads have ended."""
-        self.kept[id(native)] = native
-        self.loop.call_later(seconds, self.kept.pop, id(native), None)
+    def retain(self, native: object, seconds: float) -> None:
+        """Retain a closed native object for some seconds, or until the client's threads have ended."""
+        self.retained[id(native)] = native
+        self.loop.call_later(seconds, self.retained.pop, id(native), None)
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Run a function on the loop's thread soon. For native threads: never raises."""

@@ -90,7 +90,7 @@ class PatternConsumer:
         """Close it, and keep it until pulsar-client's requests for it have ended."""
         if not self._closed:
             self._closed = True
-            self._bridge.keep(self, _REQUESTS * self._timeout)
+            self._bridge.retain(self, _REQUESTS * self._timeout)
         self._native.close_async(callback)
 
     def is_connected(self) -> bool:

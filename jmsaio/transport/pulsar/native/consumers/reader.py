@@ -175,16 +175,16 @@ class PulsarReader:
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
         self._check()
         end = self._bridge.loop.time() + timeout
-        taken = self._take(limit)
-        while not taken and not await self._is_at_end(end - self._bridge.loop.time()):
+        received = self._receive(limit)
+        while not received and not await self._is_at_end(end - self._bridge.loop.time()):
             arrived = self._native_consumer.ready or self._native_consumer.failure is not None
             if not arrived:
                 arrived = await wait_for(self._arrived.wait(), end - self._bridge.loop.time())
             self._check()
-            taken = self._take(limit)
+            received = self._receive(limit)
             if not arrived:
                 break
-        return taken
+        return received
 
     def _skip_earlier(self) -> None:
         """Drop records published before the reader's start time, up to the first later one.
@@ -197,15 +197,15 @@ class PulsarReader:
             else:
                 self._native_consumer.take(1)
 
-    def _take(self, limit: int) -> list[ReceivedRecord]:
+    def _receive(self, limit: int) -> list[ReceivedRecord]:
         self._skip_earlier()
         natives = self._native_consumer.take(limit)
         if natives:
             self._last = natives[-1].message_id()
-        taken = self._records.make(natives)
-        if not taken and self._native_consumer.failure is not None:
+        received = self._records.make(natives)
+        if not received and self._native_consumer.failure is not None:
             raise self._native_consumer.failure
-        return taken
+        return received
 
     async def at_end(self) -> bool:
         return await self._is_at_end(_ASK)

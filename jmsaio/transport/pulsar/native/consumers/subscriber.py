@@ -18,10 +18,10 @@ from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, TransportE
 from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Admin, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
+from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin.paths import subscribing
-from jmsaio.transport.pulsar.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, close_late, ignore
 from jmsaio.transport.pulsar.native.binding.handles import (
     ConsumerHandle,
@@ -86,10 +86,9 @@ class Subscriber:
     timeout: float  # seconds for one request
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]  # for dead letters
     share: Share  # bytes prefetched by the receivers
-    keep_letters: Callable[[str], Awaitable[None]]  # makes a topic keep its dead letters
+    letters: Callable[[], LetterSubscriptions]  # returns those of the transport
     broker: str = ""  # the service URL
     network_threads: int = 1  # of pulsar-client
-    admin: Callable[[], Admin | None] = lambda: None
     prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)  # by stopped receivers
 
     async def partitions(self, topic: str) -> list[str]:
@@ -105,10 +104,7 @@ class Subscriber:
         counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
         letters = None
         if policy is not None:
-            open_other = partial(self.open, closed=ignore)
-            letters = DeadLetters(
-                policy, subscription.name, self.open_sender, open_other, self.keep_letters, self.admin()
-            )
+            letters = DeadLetters(policy, subscription.name, self.open_sender, self.letters())
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
         receiver.opens_with(lambda wanted: partial(self._subscribe, wanted), self._have_answered)
         try:

@@ -190,7 +190,7 @@ class PartitionProducer:
     def _answered(self, group: SendGroup, result: Result, message_id: MessageIdHandle) -> None:
         if group in self._late:
             self._late.remove(group)
-            self._window.leave(group.count, group.size)
+            self._window.remove(group.count, group.size)
         elif group in self._groups:  # otherwise the sender was closed and has reported all outcomes
             if int(result) == OK and message_id.ledger_id() >= 0:  # false for a duplicate discarded by the broker
                 self._check_place(message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
@@ -205,7 +205,7 @@ class PartitionProducer:
     def _settle(self, group: SendGroup, result: Result, stored: MessageIdHandle) -> None:
         self._groups.pop(group, None)
         count, tokens = group.count, group.tokens
-        self._window.leave(count, group.size)
+        self._window.remove(count, group.size)
         if int(result) != OK:
             self._fail(group, translate_send(result, f"send to {self.topic}", count == 1))
             return
@@ -255,7 +255,7 @@ class PartitionProducer:
         unsent, size = self._tokens, self._size
         self._messages, self._tokens, self._size = [], [], 0
         for group in self._late:
-            self._window.leave(group.count, group.size)
+            self._window.remove(group.count, group.size)
         groups, self._groups, self._late = list(self._groups), OrderedDict(), set()
         rest = self._group(unsent, size)
         return self._report_all(groups, rest, reason)
@@ -270,9 +270,9 @@ class PartitionProducer:
             if group.answer is not None:
                 self._settle(group, *group.answer)
                 continue
-            self._window.leave(group.count, group.size)
+            self._window.remove(group.count, group.size)
             self._fail(group, self._in_doubt(f"{reason} before the answer arrived"))
-        self._window.leave(unsent.count, unsent.size)
+        self._window.remove(unsent.count, unsent.size)
         self._fail(unsent, ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
 
     def _in_doubt(self, reason: str) -> SendInDoubtError:

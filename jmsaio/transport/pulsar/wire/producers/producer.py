@@ -423,7 +423,7 @@ class Producer:
 
     def _settle(self, tokens: list[Token], size: int, place: WireId | None, error: JMSError | None) -> None:
         """Report an outcome to the sender's owner, and free the window."""
-        self._window.leave(len(tokens), size)
+        self._window.remove(len(tokens), size)
         try:
             self._options.settled(tokens, place, error)
         except Exception as raised:  # an error of the caller must not end the connection

@@ -99,9 +99,9 @@ async def test_with_several_network_threads_there_is_no_safe_one() -> None:
 async def test_a_closed_one_is_kept_while_pulsar_client_can_refer_to_it() -> None:
     bridge, _, pattern = made()
     await bridge.ask(pattern.close_async, "close", 5)
-    assert list(bridge.kept.values()) == [pattern]
+    assert list(bridge.retained.values()) == [pattern]
     await bridge.ask(pattern.close_async, "close", 5)
-    while bridge.kept:
+    while bridge.retained:
         await anyio.sleep(0.005)
 
 

@@ -253,7 +253,7 @@ async def test_the_end_is_behind_a_message_that_may_not_be_read_yet() -> None:
         return take(limit)
 
     consumer.take = counted  # type: ignore[method-assign]  # it counts
-    assert reader._take(10) == []
+    assert reader._receive(10) == []
     native.queue.extend(messages(a=1))
     while not consumer.holds:
         await asyncio.sleep(0.001)
@@ -268,12 +268,12 @@ async def test_what_was_not_announced_does_not_overtake_an_answer_that_comes_ver
     """The thread that brings it waits for a processor: who reads in order would take it for read already."""
     native = FakeReader()
     reader = reader_of(native)
-    assert reader._take(10) == []
+    assert reader._receive(10) == []
     native.queue.extend(FakeMessage(7, index, body=body, batch_size=3) for index, body in ((1, b"b"), (2, b"c")))
     while not reader._native_consumer.holds:
         await asyncio.sleep(0.001)
     await asyncio.sleep(0.8 * HOLD)
-    assert reader._take(10) == []
+    assert reader._receive(10) == []
     native.deliver(FakeMessage(7, 0, body=b"a", batch_size=3))
     assert texts(await reader.read(10, HANG)) == ["a", "b", "c"]
 

@@ -16,6 +16,7 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Receiver, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.dead_letters import LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.options import NATIVE_NACK_DELAY
 from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber
@@ -53,7 +54,7 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         broker = f"pulsar://{uuid.uuid4()}"  # receivers of the same one count redeliveries together
-        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(BYTES), no_keeping, broker)
+        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(BYTES), no_letters, broker)
 
     def get_topic_partitions_async(self, topic: str, callback: Callable[..., None]) -> None:
         callback(OK, [topic])
@@ -83,8 +84,8 @@ class Desk:
         self.woken.clear()
 
 
-async def no_keeping(topic: str) -> None:
-    raise AssertionError
+def no_letters() -> LetterSubscriptions:
+    raise NotImplementedError
 
 
 async def no_sender(topic: str, options: SenderOptions) -> Sender:

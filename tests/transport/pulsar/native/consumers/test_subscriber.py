@@ -18,6 +18,7 @@ from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Sender, SenderOptions, Subscription, SubscriptionType, Wake
+from jmsaio.transport.pulsar.dead_letters import LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber, last_message_id
@@ -197,8 +198,8 @@ class FakeClient:
         raise AssertionError(topic)
 
 
-async def no_keeping(topic: str) -> None:
-    raise AssertionError
+def no_letters() -> LetterSubscriptions:
+    raise NotImplementedError
 
 
 async def no_sender(topic: str, options: SenderOptions) -> Sender:
@@ -210,7 +211,7 @@ async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     topics = [f"persistent://public/default/t-partition-{number}" for number in range(2)]
     bridge, client = Bridge(), FakeClient()
     subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
-    subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_keeping)
+    subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_letters)
     receiver = PulsarReceiver(
         bridge, subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(1000)
     )
