@@ -41,15 +41,13 @@ from jmsaio.errors import (
 )
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsaio.model.java_names import MODULE_NAMES, no_attribute, python_name
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
-from jmsaio.model.public import public
+from jmsaio.model.public import MODULE_NAMES, no_attribute, public, python_name
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__

@@ -38,9 +38,8 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import TemporaryQueue, TemporaryTopic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.headers import JMSX
-from jmsaio.model.java_names import CONNECTION_NAMES, answers
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.public import created_by, public
+from jmsaio.model.public import CONNECTION_NAMES, answers, created_by, public
 from jmsaio.model.version import __version__
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from jmsaio.rules.lifecycle import Event, State

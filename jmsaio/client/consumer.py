@@ -32,10 +32,9 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import check_class, with_article
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
-from jmsaio.model.java_names import CONSUMER_NAMES, answers
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.tracing import EndpointTrace
-from jmsaio.model.public import created_by, public
+from jmsaio.model.public import CONSUMER_NAMES, answers, created_by, public
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.clock import Timer
 

@@ -20,13 +20,11 @@ from jmsaio.model.arguments import check_mapping
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.headers import OF_APPLICATION
-from jmsaio.model.java_names import PRODUCER_NAMES, answers
-from jmsaio.model.messages.foreign import MessageLike, is_foreign, write_back
-from jmsaio.model.messages.kinds import Sendable, outgoing
+from jmsaio.model.messages.kinds import MessageLike, Sendable, is_foreign, outgoing, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property, PropertyView
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.public import created_by, public
+from jmsaio.model.public import PRODUCER_NAMES, answers, created_by, public
 
 
 @answers(PRODUCER_NAMES)

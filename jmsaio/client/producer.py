@@ -22,14 +22,12 @@ from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import IllegalArgumentTypeError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
-from jmsaio.model.java_names import PRODUCER_NAMES, answers
-from jmsaio.model.messages.foreign import write_back
-from jmsaio.model.messages.kinds import Sendable, outgoing, outgoing_value
+from jmsaio.model.messages.kinds import Sendable, outgoing, outgoing_value, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.public import created_by, public
+from jmsaio.model.public import PRODUCER_NAMES, answers, created_by, public
 from jmsaio.model.wire import OutgoingRecord
 
 if TYPE_CHECKING:

@@ -25,16 +25,14 @@ from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.arguments import check_optional_text, wrong_type
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
-from jmsaio.model.java_names import SESSION_NAMES, answers
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.kinds import Sendable
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.public import created_by, public
+from jmsaio.model.public import SESSION_NAMES, answers, created_by, public
 from jmsaio.model.schema import Schema
 
 

@@ -12,11 +12,11 @@ from jmsaio.codec.schemas.reading import SchemaReader
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.headers import Headers
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.properties import Property
+from jmsaio.model.messages.sequential import BytesMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 

@@ -16,7 +16,7 @@ import attrs
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.messages.object_message import JavaObject
-from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
+from jmsaio.model.text import decode_mutf8, encode_mutf8
 from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
 
 MAGIC: Final = b"\xac\xed\x00\x05"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
+from jmsaio.model.text import decode_mutf8, encode_mutf8
 from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
 
 _BOOLEAN, _STRING, _INT, _SHORT, _LONG, _FLOAT, _DOUBLE, _BYTE, _CHAR, _BYTES, _NULL = range(1, 12)

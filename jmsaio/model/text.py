@@ -1,6 +1,7 @@
-"""Java's text forms of values, and Java's rules for reading numbers from text.
+"""Java's text forms of values, its rules for reading them, JMS's two conversion tables, and modified UTF-8.
 
-Jakarta Messaging 3.1, 3.5.4 Property value conversion, defers to Java's ``valueOf`` methods.
+Jakarta Messaging 3.1, 3.5.4 Property value conversion, which defers to Java's ``valueOf`` methods; 3.11.3 Conversions
+provided by StreamMessage and MapMessage.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from jmsaio.errors import MessageFormatError, NumberFormatError
+from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
 from jmsaio.model.arguments import shown, with_article
-from jmsaio.model.values import Byte, Float, Long, Short, Value, round_float
+from jmsaio.model.values import TYPE_OF, Byte, Float, JmsType, Long, Short, Value, round_float
 
 # Possessive repetitions: a long text from a hostile sender is scanned once, not once per digit.
 # No possessive groups: before Python 3.11.5, one that fails in its middle matches anyway.
@@ -241,3 +242,132 @@ PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "float": parse_float,
     "double": parse_double,
 }
+
+
+_T = JmsType
+_SHARED: Final[dict[JmsType, tuple[JmsType, ...]]] = {
+    _T.BOOLEAN: (_T.BOOLEAN, _T.STRING),
+    _T.BYTE: (_T.BYTE, _T.SHORT, _T.INT, _T.LONG, _T.STRING),
+    _T.SHORT: (_T.SHORT, _T.INT, _T.LONG, _T.STRING),
+    _T.INT: (_T.INT, _T.LONG, _T.STRING),
+    _T.LONG: (_T.LONG, _T.STRING),
+    _T.FLOAT: (_T.FLOAT, _T.DOUBLE, _T.STRING),
+    _T.DOUBLE: (_T.DOUBLE, _T.STRING),
+    _T.STRING: (_T.BOOLEAN, _T.BYTE, _T.SHORT, _T.INT, _T.LONG, _T.FLOAT, _T.DOUBLE, _T.STRING),
+}
+#: Type set -> types it can be read as.
+PROPERTY_MATRIX: Final = _SHARED
+#: Type written -> types it can be read as; a String can't be read as char, and byte[] only as byte[].
+BODY_MATRIX: Final = {**_SHARED, _T.CHAR: (_T.CHAR, _T.STRING), _T.BYTES: (_T.BYTES,)}
+
+_WIDEN: Final[dict[JmsType, Callable[[Any], Any]]] = {of: kind for kind, of in TYPE_OF.items()}
+_NULL_IS_NUMBER_FORMAT: Final = (_T.BYTE, _T.SHORT, _T.INT, _T.LONG)
+_NULL_IS_NULL_VALUE: Final = (_T.FLOAT, _T.DOUBLE, _T.CHAR)
+
+
+def convert_property(value: Value, target: JmsType, name: str = "") -> Any:
+    """Convert a property value to ``target``.
+
+    Raises:
+        MessageFormatError: the matrix has no such conversion.
+        NumberFormatError: a String that is not such a number, or a missing value read as an integer.
+        NullValueError: a missing value read as float or double.
+    """
+    return _convert(PROPERTY_MATRIX, value, target, name, "property")
+
+
+def convert_body(value: Value, target: JmsType, name: str = "") -> Any:
+    """Convert a value of a map or stream body to ``target``; raises as ``convert_property``."""
+    return _convert(BODY_MATRIX, value, target, name, "value")
+
+
+def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: JmsType, name: str, what: str) -> Any:
+    if value is None:
+        return _null(target, name, what)
+    source = TYPE_OF.get(type(value))
+    if source is None:  # in a message that was decoded with a schema
+        raise MessageFormatError(
+            f"{what} {shown(name)} is {with_article(type(value).__name__)}; read it with get_object"
+        )
+    if source is target:
+        return value
+    if target not in matrix.get(source, ()):
+        raise MessageFormatError(
+            f"{what} {shown(name)} is {with_article(source.value)} and can't be read as {target.value}"
+        )
+    if target is _T.STRING:
+        return to_java(value)
+    if source is _T.STRING:
+        return PARSERS[target.value](value)  # type: ignore[arg-type]  # its type is STRING
+    return _WIDEN[target](value)
+
+
+def _null(target: JmsType, name: str, what: str) -> Any:
+    if target is _T.BOOLEAN:
+        return False
+    if target in _NULL_IS_NUMBER_FORMAT:
+        raise NumberFormatError(f"{what} {shown(name)} is missing or None, so it can't be read as {target.value}")
+    if target in _NULL_IS_NULL_VALUE:
+        raise NullValueError(f"{what} {shown(name)} is missing or None, so it can't be read as {target.value}")
+    return None
+
+
+_ABOVE_BMP = re.compile("[\U00010000-\U0010ffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encode_mutf8(text: str) -> bytes:
+    """Encode text as modified UTF-8; lone surrogates are kept."""
+    if text.isascii():
+        data = text.encode("ascii")
+        return data.replace(b"\x00", b"\xc0\x80") if b"\x00" in data else data
+    split = _ABOVE_BMP.sub(_surrogates, text)
+    return split.encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")
+
+
+def _surrogates(match: re.Match[str]) -> str:
+    code = ord(match.group()) - 0x10000
+    return chr(0xD800 + (code >> 10)) + chr(0xDC00 + (code & 0x3FF))
+
+
+def decode_mutf8(data: bytes) -> str:
+    """Decode modified UTF-8 as strictly as Java's ``DataInput.readUTF``: overlong forms are read, 4-byte forms are not.
+
+    Raises:
+        MessageFormatError: bytes that are not modified UTF-8.
+    """
+    if data.isascii():
+        return data.decode("ascii")
+    try:
+        text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return _decode_slowly(data)  # malformed, or a form that Java reads and Python does not
+    if _SURROGATE.search(text):
+        return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    return text if not _ABOVE_BMP.search(text) else _decode_slowly(data)
+
+
+def _decode_slowly(data: bytes) -> str:
+    """Decode byte by byte, as Java does."""
+    units: list[int] = []
+    index, length = 0, len(data)
+    while index < length:
+        first = data[index]
+        if first < 0x80:
+            units.append(first)
+            index += 1
+        elif first >> 5 == 0b110:
+            units.append((first & 0x1F) << 6 | _tail(data, index + 1))
+            index += 2
+        elif first >> 4 == 0b1110:
+            units.append((first & 0x0F) << 12 | _tail(data, index + 1) << 6 | _tail(data, index + 2))
+            index += 3
+        else:
+            raise MessageFormatError(f"malformed modified UTF-8: byte {first:#04x} at {index}")
+    return b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "surrogatepass")
+
+
+def _tail(data: bytes, index: int) -> int:
+    if index >= len(data) or data[index] >> 6 != 0b10:
+        raise MessageFormatError(f"malformed modified UTF-8: a character is cut off at {index}")
+    return data[index] & 0x3F

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final
 
-from jmsaio.model.varint import varint
+from jmsaio.model.packed import varint
 from jmsaio.protocol.commands import Command, wrap
 from jmsaio.protocol.fields import MASK_64
 from jmsaio.protocol.metadata import TxnId

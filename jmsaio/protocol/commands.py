@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final
 
 from jmsaio.errors import ProtocolError
-from jmsaio.model.varint import varint
+from jmsaio.model.packed import varint
 from jmsaio.protocol.fields import FieldType, Table, Values, decode, encode, optional, repeated, required, walk
 
 U64, U32, I64, I32 = FieldType.UINT64, FieldType.UINT32, FieldType.INT64, FieldType.INT32

@@ -15,7 +15,7 @@ import attrs
 
 from jmsaio.errors import ProtocolError
 from jmsaio.model.arguments import shown
-from jmsaio.model.varint import varint
+from jmsaio.model.packed import varint
 
 #: Values of a decoded message by field name: numbers, texts, bytes, nested dicts and lists, as its table declares.
 Values = dict[str, Any]

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
-from jmsaio.model.varint import varint
+from jmsaio.model.packed import varint
 from jmsaio.protocol.acks import ack_set
 from jmsaio.protocol.commands import Command, body_at, wrap
 from jmsaio.protocol.fields import int64, number_at, walk

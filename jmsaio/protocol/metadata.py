@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
-from jmsaio.model.varint import varint
+from jmsaio.model.packed import varint
 from jmsaio.protocol.fields import MASK_64, int32, int64, number_at, text_at, walk
 
 

@@ -9,11 +9,10 @@ from jmsaio.codec import RecordSource, Stamp, decode_raw, decode_with, encode
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageFormatError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.schema import Schema

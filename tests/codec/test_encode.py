@@ -15,11 +15,10 @@ from jmsaio.codec.properties import HIDDEN
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import Headers
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long
 from jmsaio.model.wire import OutgoingRecord, PackedRecord

@@ -1,13 +1,20 @@
-"""Public names: presented as names of ``jmsaio``, without the arguments that only the library passes."""
+"""How public names appear, and names of other libraries."""
 
 from __future__ import annotations
 
 import inspect
 import pydoc
+import re
+import sys
+import traceback
+from typing import Any
 
 import attrs
+import pytest
 
-from jmsaio.model.public import created_by, public
+import jmsaio
+from jmsaio.model.headers import HEADERS
+from jmsaio.model.public import created_by, public, python_name
 
 
 @public
@@ -31,3 +38,229 @@ def test_help_shows_no_arguments_and_the_call_that_creates_it() -> None:
     shown = pydoc.plain(pydoc.render_doc(Thing))
     assert "inner:" not in shown and not inspect.signature(Thing).parameters
     assert "Not for applications, which call factory.create_thing." in shown
+
+
+#: Classes of Java by the name that they have here.
+CLASSES = {
+    "JMSContext": "Context", "JMSConsumer": "MessageConsumer", "JMSException": "JMSError",
+    "JMSRuntimeException": "JMSError", "PulsarConnectionFactory": "ConnectionFactory",
+    "PulsarQueue": "Queue", "PulsarTopic": "Topic", "ActiveMQConnectionFactory": "ConnectionFactory",
+    "RMQConnectionFactory": "ConnectionFactory",
+    "QueueConnectionFactory": "ConnectionFactory", "TopicConnectionFactory": "ConnectionFactory",
+    "QueueConnection": "Connection", "TopicConnection": "Connection", "QueueSession": "Session",
+    "TopicSession": "Session", "QueueReceiver": "MessageConsumer", "TopicSubscriber": "MessageConsumer",
+    "QueueSender": "MessageProducer", "TopicPublisher": "MessageProducer", "IllegalStateException": "IllegalStateError",
+    "IllegalStateRuntimeException": "IllegalStateError", "InvalidClientIDException": "InvalidClientIDError",
+    "InvalidDestinationException": "InvalidDestinationError", "InvalidSelectorException": "InvalidSelectorError",
+    "JMSSecurityException": "JMSSecurityError", "MessageEOFException": "MessageEOFError",
+    "MessageFormatException": "MessageFormatError", "MessageNotReadableException": "MessageNotReadableError",
+    "MessageNotWriteableException": "MessageNotWriteableError",
+    "ResourceAllocationException": "ResourceAllocationError",
+    "TransactionInProgressException": "TransactionInProgressError",
+    "TransactionRolledBackException": "TransactionRolledBackError", "NumberFormatException": "NumberFormatError",
+    "UnsupportedOperationException": "UnsupportedOperationError", "IllegalArgumentException": "IllegalArgumentError",
+}  # fmt: skip
+
+#: Methods of Java's interfaces, whose names here are the same words in snake_case.
+METHODS: dict[type[Any], str] = {
+    jmsaio.ConnectionFactory: "createConnection createContext createQueueConnection createTopicConnection",
+    jmsaio.Connection: (
+        "createSession createQueueSession createTopicSession getClientID setClientID getMetaData getExceptionListener "
+        "setExceptionListener start stop close"
+    ),
+    jmsaio.Session: (
+        "createBytesMessage createMapMessage createMessage createObjectMessage createStreamMessage createTextMessage "
+        "getTransacted getAcknowledgeMode commit rollback close recover createProducer createConsumer "
+        "createSharedConsumer createQueue createTopic createDurableSubscriber createDurableConsumer "
+        "createSharedDurableConsumer createBrowser createTemporaryQueue createTemporaryTopic unsubscribe "
+        "createReceiver createSender createSubscriber createPublisher"
+    ),
+    jmsaio.Context: (
+        "createContext createProducer getClientID setClientID getMetaData getExceptionListener setExceptionListener "
+        "start stop setAutoStart getAutoStart close createTextMessage getTransacted getSessionMode commit rollback "
+        "recover createConsumer createQueue createTopic createDurableConsumer createSharedDurableConsumer "
+        "createSharedConsumer createBrowser createTemporaryQueue createTemporaryTopic unsubscribe acknowledge"
+    ),
+    jmsaio.MessageProducer: (
+        "setDisableMessageID getDisableMessageID setDisableMessageTimestamp getDisableMessageTimestamp "
+        "setDeliveryMode getDeliveryMode setPriority getPriority setTimeToLive getTimeToLive setDeliveryDelay "
+        "getDeliveryDelay getDestination close send publish"
+    ),
+    jmsaio.MessageConsumer: (
+        "getMessageSelector getMessageListener setMessageListener receive receiveNoWait close getNoLocal receiveBody "
+        "receiveBodyNoWait"
+    ),
+    jmsaio.JMSProducer: (
+        "send setDisableMessageID setDeliveryMode setPriority setTimeToLive setDeliveryDelay setAsync getAsync "
+        "setProperty clearProperties propertyExists getBooleanProperty getStringProperty getPropertyNames "
+        "setJMSCorrelationID getJMSCorrelationID setJMSCorrelationIDAsBytes setJMSType getJMSType setJMSReplyTo "
+        "getJMSReplyTo"
+    ),
+    jmsaio.QueueBrowser: "getQueue getMessageSelector getEnumeration close",
+    jmsaio.Message: (
+        "getJMSMessageID setJMSMessageID getJMSTimestamp setJMSTimestamp getJMSCorrelationID setJMSCorrelationID "
+        "getJMSCorrelationIDAsBytes setJMSCorrelationIDAsBytes getJMSReplyTo setJMSReplyTo getJMSDestination "
+        "setJMSDestination getJMSDeliveryMode setJMSDeliveryMode getJMSRedelivered setJMSRedelivered getJMSType "
+        "setJMSType getJMSExpiration setJMSExpiration getJMSDeliveryTime setJMSDeliveryTime getJMSPriority "
+        "setJMSPriority clearProperties propertyExists getBooleanProperty getByteProperty getShortProperty "
+        "getIntProperty getLongProperty getFloatProperty getDoubleProperty getStringProperty getObjectProperty "
+        "getPropertyNames setBooleanProperty setByteProperty setShortProperty setIntProperty setLongProperty "
+        "setFloatProperty setDoubleProperty setStringProperty setObjectProperty acknowledge clearBody getBody "
+        "isBodyAssignableTo"
+    ),
+    jmsaio.TextMessage: "getText setText",
+    jmsaio.ObjectMessage: "getObject setObject",
+    jmsaio.BytesMessage: (
+        "getBodyLength readBoolean readByte readUnsignedByte readShort readUnsignedShort readChar readInt readLong "
+        "readFloat readDouble readUTF readBytes writeBoolean writeByte writeShort writeChar writeInt writeLong "
+        "writeFloat writeDouble writeUTF writeBytes writeObject reset"
+    ),
+    jmsaio.MapMessage: (
+        "getBoolean getByte getShort getChar getInt getLong getFloat getDouble getString getBytes getObject "
+        "getMapNames setBoolean setByte setShort setChar setInt setLong setFloat setDouble setString setBytes "
+        "setObject itemExists"
+    ),
+    jmsaio.StreamMessage: (
+        "readBoolean readByte readShort readChar readInt readLong readFloat readDouble readString readBytes readObject "
+        "writeBoolean writeByte writeShort writeChar writeInt writeLong writeFloat writeDouble writeString writeBytes "
+        "writeObject reset"
+    ),
+}
+
+
+def in_snake_case(java: str) -> str:
+    """``getJMSMessageID`` as ``get_jms_message_id``."""
+    found = ""
+    for before, letter, after in zip(f" {java}", java, f"{java[1:]} ", strict=False):
+        begins = letter.isupper() and (before.islower() or (before.isupper() and after.islower()))
+        found += f"_{letter.lower()}" if begins else letter.lower()
+    return found
+
+
+@pytest.mark.parametrize(("kind", "java"), [(kind, java) for kind, names in METHODS.items() for java in names.split()])
+def test_each_method_of_java_has_its_name_in_snake_case_and_python_suggests_it(kind: type[Any], java: str) -> None:
+    name = in_snake_case(java)
+    assert callable(getattr(kind, name))
+    if name != java:
+        with pytest.raises(AttributeError) as error:
+            getattr(kind, java)
+        said = "".join(traceback.format_exception_only(error.value))
+        if sys.version_info >= (3, 12):  # before, only the interpreter itself adds it, when it prints a traceback
+            suggested = name.replace("meta_data", "metadata")
+            found = re.search(rf"Did you mean:? '\.?{suggested}'", said)  # Python 3.15 puts it otherwise
+            assert found or java[1:] == "etJMSReplyTo"  # too different for Python
+
+
+@pytest.mark.parametrize("java", CLASSES)
+def test_a_class_of_java_is_found_under_the_name_it_has_here(java: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"write jmsaio\.{CLASSES[java]} instead of {java}"):
+        found = getattr(jmsaio, java)
+    assert found is getattr(jmsaio, CLASSES[java])
+
+
+PLAIN: list[tuple[type[Any], str, str]] = [
+    (jmsaio.TextMessage, "ack", "await message.acknowledge()"),
+    (jmsaio.Message, "nack", "await session.recover()"),
+    (jmsaio.TextMessage, "body", "message.text"),
+    (jmsaio.BytesMessage, "data", "message.get_body(bytes)"),
+    (jmsaio.MapMessage, "json", "message.get_body(dict)"),
+    (jmsaio.Message, "headers", "message.properties"),
+    (jmsaio.Message, "id", "message.jms_message_id"),
+    (jmsaio.Message, "reply_to", "message.jms_reply_to"),
+    (jmsaio.Message, "correlation_id", "message.jms_correlation_id"),
+    (jmsaio.Connection, "is_connected", "connection.state is ConnectionState.CONNECTED"),
+    (jmsaio.Connection, "subscribe", "session.create_consumer(topic)"),
+    (jmsaio.Session, "subscribe", "session.create_consumer(topic)"),
+    (jmsaio.Context, "subscribe", "session.create_consumer(topic)"),
+    (jmsaio.MessageConsumer, "get", "await consumer.receive(timeout=1)"),
+    (jmsaio.MessageProducer, "put", "await producer.send(body)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "meant"), PLAIN)
+def test_a_plain_name_is_answered_with_what_to_write_and_nothing_else(kind: type[Any], name: str, meant: str) -> None:
+    made: Any = kind() if issubclass(kind, jmsaio.Message) else object.__new__(kind)
+    for use in (lambda: getattr(made, name), lambda: setattr(made, name, 1)):
+        with pytest.raises(AttributeError) as error:
+            use()
+        said = "".join(traceback.format_exception_only(error.value))
+        assert f"'{kind.__name__}' object has no attribute '{name}': write " in said and meant in said
+        assert "Did you mean" not in said
+    assert not hasattr(made, name)
+
+
+def test_a_subclass_of_an_application_can_have_such_a_name() -> None:
+    class Order(jmsaio.TextMessage):
+        def __init__(self) -> None:
+            super().__init__("x")
+            self.id = 5
+
+    assert Order().id == 5
+
+
+def test_the_module_answers_plain_names() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'Client': write jmsaio\.connect\(url\)"):
+        _ = jmsaio.Client  # type: ignore[attr-defined]  # what is tested
+
+
+async def test_a_missing_async_or_await_is_named() -> None:
+    connecting: Any = jmsaio.connect("memory:")
+    with pytest.raises(TypeError, match="write `async with` instead of `with`"), connecting:
+        pass
+    async with connecting as connection, connection.create_session() as session:
+        opening: Any = session.create_consumer(jmsaio.Queue("q"))
+        with pytest.raises(TypeError, match="write `await` in front of the call"):
+            async for _ in opening:
+                pass
+        with pytest.raises(TypeError, match="write `async with` instead of `with`"), await opening:
+            pass
+
+
+def test_other_names_are_not_found() -> None:
+    for name in ("NoSuchException", "Exception", "XAConnection", "JMSFactory"):
+        assert python_name(name, jmsaio.__all__) is None
+        assert not hasattr(jmsaio, name)
+
+
+def test_a_header_of_the_table_has_both_its_methods() -> None:
+    for header in HEADERS:
+        if header.field:
+            message = jmsaio.Message()
+            value = getattr(message, f"get_{header.attribute}")()
+            assert value == getattr(message, header.attribute)
+            getattr(message, f"set_{header.attribute}")(value)
+    message = jmsaio.TextMessage("one")
+    message.set_jms_type("order")
+    message.set_jms_correlation_id_as_bytes(b"12")
+    message.set_jms_reply_to(jmsaio.Queue("answers"))
+    assert (message.jms_type, message.get_jms_correlation_id()) == ("order", "12")
+    assert message.get_jms_reply_to() == jmsaio.Queue("answers")
+
+
+@pytest.mark.parametrize("kind", [jmsaio.Session, jmsaio.Context])
+def test_the_constants_of_sessions_are_acknowledge_modes(kind: Any) -> None:
+    assert kind.AUTO_ACKNOWLEDGE is jmsaio.AcknowledgeMode.AUTO
+    assert kind.CLIENT_ACKNOWLEDGE is jmsaio.AcknowledgeMode.CLIENT
+    assert kind.DUPS_OK_ACKNOWLEDGE is jmsaio.AcknowledgeMode.DUPS_OK
+    assert kind.SESSION_TRANSACTED is jmsaio.AcknowledgeMode.TRANSACTED
+
+
+async def test_javas_arguments_get_an_answer_that_can_be_followed() -> None:
+    queue = jmsaio.Queue("orders")
+    async with jmsaio.connect("memory://java-names") as connection:
+        create_session: Any = connection.create_session
+        with pytest.raises(TypeError, match=r"write create_session\(AcknowledgeMode\.AUTO\).*create_queue_session"):
+            create_session(False, 1)
+        async with connection.create_queue_session(False, jmsaio.Session.CLIENT_ACKNOWLEDGE) as session:
+            producer: Any = await session.create_producer(queue)
+            anywhere: Any = await session.create_producer()
+            for send in (producer.send, anywhere.send):
+                with pytest.raises(TypeError, match=r"options of a send are keywords: send\(message, delivery_mode="):
+                    await send(queue, "text", jmsaio.DeliveryMode.PERSISTENT, 4, 0)
+            requestor: Any = jmsaio.QueueRequestor
+            with pytest.raises(TypeError, match=r"write await QueueRequestor\.open\(session, destination\)"):
+                requestor(session, queue)
+            consumer = await session.create_consumer(queue)
+            await producer.send("one")
+            with pytest.warns(UserWarning, match="1000 milliseconds are 1 here"):
+                assert await consumer.receive(1000) is not None

@@ -1,17 +1,32 @@
-"""Java's text forms and number rules. The vectors are answers of a Java 25 machine."""
+"""Java's text forms, the conversion tables, and modified UTF-8."""
 
 from __future__ import annotations
 
 import math
 import struct
 from decimal import Decimal, localcontext
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from jmsaio.errors import JMSError, MessageFormatError, NumberFormatError
-from jmsaio.model.text import parse_boolean, parse_double, parse_float, parse_integer, parse_wire, to_java
+from jmsaio.errors import JMSError, MessageFormatError, NullValueError, NumberFormatError
+from jmsaio.model.text import (
+    BODY_MATRIX,
+    convert_body,
+    convert_property,
+    decode_mutf8,
+    encode_mutf8,
+    parse_boolean,
+    parse_double,
+    parse_float,
+    parse_integer,
+    parse_wire,
+    to_java,
+)
 from jmsaio.model.values import TYPE_OF, Byte, Char, Float, JmsType, Long, Short, Value
+from tests.model.support import PROPERTY_TYPES, READABLE, SAMPLES, expected
 
 DOUBLES = {
     0.0: "0.0", 1.0: "1.0", 100.0: "100.0", 0.001: "0.001", 0.0009999: "9.999E-4", 1e-4: "1.0E-4",
@@ -236,3 +251,113 @@ def test_any_text_is_a_value_or_a_clear_error(text: str, mark: str) -> None:
         parse_wire(text, mark)
     except MessageFormatError as error:
         assert mark in str(error)
+
+
+WHOLE = [JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG]
+FLOATING = [JmsType.FLOAT, JmsType.DOUBLE]
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(PROPERTY_TYPES, PROPERTY_TYPES)))
+def test_properties_convert_as_the_table_of_jms_says(source: JmsType, target: JmsType) -> None:
+    if target in READABLE[source]:
+        assert convert_property(SAMPLES[source], target, "p") == expected(source, target)
+    else:
+        article = "an" if source is JmsType.INT else "a"
+        with pytest.raises(MessageFormatError, match=f"property 'p' is {article} {source.value}.*{target.value}"):
+            convert_property(SAMPLES[source], target, "p")
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(JmsType, JmsType)))
+def test_bodies_convert_as_the_table_of_jms_says(source: JmsType, target: JmsType) -> None:
+    if target in READABLE[source]:
+        assert convert_body(SAMPLES[source], target) == expected(source, target)
+    else:
+        with pytest.raises(MessageFormatError):
+            convert_body(SAMPLES[source], target)
+
+
+def test_the_table_itself() -> None:
+    assert {source: set(targets) for source, targets in BODY_MATRIX.items()} == READABLE
+
+
+@pytest.mark.parametrize("convert", [convert_property, convert_body])
+@pytest.mark.parametrize("target", [*WHOLE, *FLOATING])
+@pytest.mark.parametrize("text", ["mytest string", "", "1 0", "1_0", "0x"])
+def test_texts_that_are_no_numbers(convert: Any, target: JmsType, text: str) -> None:
+    with pytest.raises(NumberFormatError) as caught:
+        convert(text, target)
+    assert not isinstance(caught.value, JMSError)
+
+
+@pytest.mark.parametrize(("text", "target"), [("128", "byte"), ("32768", "short"), (str(2**31), "int")])
+def test_texts_out_of_range(text: str, target: str) -> None:
+    with pytest.raises(NumberFormatError):
+        convert_body(text, JmsType(target))
+
+
+@pytest.mark.parametrize("convert", [convert_property, convert_body])
+def test_null_converts_as_javas_valueof_does(convert: Any) -> None:
+    assert convert(None, JmsType.BOOLEAN) is False
+    assert convert(None, JmsType.STRING) is None
+    assert convert(None, JmsType.BYTES) is None
+    for target in WHOLE:
+        with pytest.raises(NumberFormatError):
+            convert(None, target)
+    for target in (*FLOATING, JmsType.CHAR):
+        with pytest.raises(NullValueError) as caught:
+            convert(None, target)
+        assert isinstance(caught.value, TypeError) and not isinstance(caught.value, JMSError)
+
+
+@pytest.mark.parametrize("value", [0, 1, -1])
+def test_no_number_is_a_boolean_and_no_int_a_double(value: int) -> None:
+    for target in (JmsType.BOOLEAN, JmsType.SHORT, *FLOATING):
+        with pytest.raises(MessageFormatError):
+            convert_property(value, target)
+
+
+VECTORS = {
+    "": "", "a": "61", "\x00": "c080", "\x7f": "7f", "\x80": "c280", "é": "c3a9", "\u07ff": "dfbf", "\u0800": "e0a080",
+    "€": "e282ac", "\uffff": "efbfbf", "\U00010000": "eda080edb080", "\U0001f600": "eda0bdedb880", "\ud800": "eda080",
+    "\udc00\ud800": "edb080eda080", "a\x00é\U0001f600": "61c080c3a9eda0bdedb880", "a\x00b": "61c08062",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "data"), VECTORS.items())
+def test_the_vectors_are_encoded_and_decoded(text: str, data: str) -> None:
+    assert encode_mutf8(text).hex() == data
+    assert decode_mutf8(bytes.fromhex(data)) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [("00", "\x00"), ("00c3a9", "\x00é"), ("c181", "A"), ("e08181", "A"), ("c1bf", "\x7f"), ("e08080", "\x00")],
+)
+def test_forms_that_java_reads_and_never_writes(data: str, text: str) -> None:
+    assert decode_mutf8(bytes.fromhex(data)) == text
+
+
+@pytest.mark.parametrize(
+    "data", ["80", "bf", "c3", "c341", "e2", "e282", "e28241", "e24180", "f09f9880", "f0", "ff", "fe", "61f8",
+        "c3a9f09f9880",
+             "ed", "eda0", "c0", "c0c080", "e0c080"]
+)  # fmt: skip
+def test_malformed_modified_utf_8_is_refused(data: str) -> None:
+    with pytest.raises(MessageFormatError, match="modified UTF-8"):
+        decode_mutf8(bytes.fromhex(data))
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_survives_and_no_byte_is_zero(text: str) -> None:
+    """Two lone surrogates that happen to be a pair come back as the character that they are for Java."""
+    joined = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    data = encode_mutf8(text)
+    assert decode_mutf8(data) == joined and b"\x00" not in data
+
+
+@given(st.binary())
+def test_any_bytes_give_a_text_or_a_clear_error(data: bytes) -> None:
+    try:
+        decode_mutf8(data)
+    except MessageFormatError as error:
+        assert "modified UTF-8" in str(error)

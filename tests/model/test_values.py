@@ -1,4 +1,4 @@
-"""Values with a JMS type."""
+"""Wrappers, canonical values, and the checks of setters that name a type."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import copy
 import math
 import pickle
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given, strategies as st
 
-from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError, MessageFormatError
+from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError, MessageFormatError, NullValueError
 from jmsaio.model.values import (
     TYPE_OF,
     Byte,
@@ -24,7 +24,11 @@ from jmsaio.model.values import (
     Short,
     canonical,
     canonical_property,
+    cut,
+    is_kind,
     round_float,
+    typed,
+    writable_bytes,
 )
 
 
@@ -139,3 +143,54 @@ def test_no_jms_type(value: Any) -> None:
 
 def test_every_type_has_its_class() -> None:
     assert set(TYPE_OF.values()) == set(JmsType)
+
+
+class Unchecked(Protocol):
+    """A protocol that isinstance can't check."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [(bool, True, bool), (str, "x", str), (str, Char("x"), str), (float, 1, float), (float, Float(1.5), float),
+     (Float, 1, Float), (Byte, 1, Byte), (Byte, Long(1), Byte), (Int, Byte(1), int), (Long, 1, Long), (Char,
+     "x", Char)],
+)  # fmt: skip
+def test_a_value_takes_the_type_that_is_asked_for(kind: type, value: Any, found: type) -> None:
+    made = typed(kind, value, "n")
+    assert made == value and type(made) is found
+
+
+class Unshowable:
+    """Its repr raises."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize("value", [object(), Unshowable(), [10**5000], b"x"], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("kind", [bool, str, float, Float, Byte, Char])
+def test_others_are_refused_whatever_they_are(kind: type, value: Any) -> None:
+    with pytest.raises(MessageFormatError, match="'n'"):
+        typed(kind, value, "n")
+
+
+def test_none_is_refused_by_name_and_type() -> None:
+    with pytest.raises(NullValueError, match=r"'n'.*byte"):
+        typed(Byte, None, "n")
+
+
+def test_cut_and_views() -> None:
+    assert cut(memoryview(b"abcdef")[::2], 1, 1) == b"c"
+    assert cut(b"abc", 0, None) == b"abc"
+    view = writable_bytes(bytearray(3))
+    view[:] = b"abc"
+    with pytest.raises(NullValueError):
+        writable_bytes(None)
+    with pytest.raises(TypeError):
+        writable_bytes(b"abc")
+
+
+def test_only_classes_are_kinds_and_bool_is_no_int() -> None:
+    assert is_kind(str, object) and is_kind(bool, int) and not is_kind(int, bool)
+    for no_class in (None, "str", list[str], str | int, Unchecked):
+        assert not is_kind(str, no_class)

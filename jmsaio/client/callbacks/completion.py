@@ -20,9 +20,8 @@ from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
 from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.public import public
 
 

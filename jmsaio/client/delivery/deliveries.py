@@ -26,8 +26,8 @@ from jmsaio.client.lifetime.scope import Deadline, FirstError
 from jmsaio.codec import decode_raw
 from jmsaio.config import Configuration
 from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError, ObjectClosedError
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Message, Receiving
+from jmsaio.model.messages.sequential import BytesMessage
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from jmsaio.errors import UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
-from jmsaio.model.conversion import convert_body
 from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.names import check_map_name
-from jmsaio.model.typed import cut, is_kind, typed
-from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
+from jmsaio.model.text import convert_body
+from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical, cut, is_kind, typed
 
 
 class MapMessage(Message, MutableMapping[str, Any]):

@@ -12,8 +12,8 @@ from jmsaio.errors import IllegalStateError, MessageFormatError, MessageNotWrite
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text, shown, with_article
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
-from jmsaio.model.java_names import MESSAGE_NAMES, answers
 from jmsaio.model.messages.properties import MessageSource as MessageSource, Properties, Property as Property
+from jmsaio.model.public import MESSAGE_NAMES, answers
 from jmsaio.model.wire import DELIVERY_COUNT
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ import attrs
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import check_text, wrong_type
 from jmsaio.model.messages.message import Message, Property
-from jmsaio.model.typed import is_kind
-from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
+from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical, is_kind
 
 #: Maximum nesting of lists and dicts.
 MAX_DEPTH = 100

@@ -10,10 +10,9 @@ from typing import Any, Final, NoReturn, Protocol, overload
 
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
-from jmsaio.model.conversion import convert_property
 from jmsaio.model.headers import Headers
 from jmsaio.model.names import allowed_names, check_property_name
-from jmsaio.model.typed import typed
+from jmsaio.model.text import convert_property
 from jmsaio.model.values import (
     INT_MAX,
     INT_MIN,
@@ -24,6 +23,7 @@ from jmsaio.model.values import (
     Long,
     Short,
     canonical_property,
+    typed,
 )
 from jmsaio.model.wire import DELIVERY_COUNT
 

@@ -1,13 +1,37 @@
-"""SequentialMessage: what bytes and stream messages have in common, a body that is written and read in sequence."""
+"""BytesMessage and StreamMessage, whose bodies are written and read in sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Final, Self
 
-from jmsaio.errors import MessageNotReadableError, MessageNotWriteableError
+from jmsaio.errors import (
+    MessageEOFError,
+    MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
+    NullValueError,
+)
+from jmsaio.model.arguments import wrong_type
 from jmsaio.model.messages.message import Message, MessageSource, Property
-from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short
+from jmsaio.model.text import convert_body, decode_mutf8, encode_mutf8
+from jmsaio.model.values import (
+    TYPE_OF,
+    Byte,
+    Char,
+    Float,
+    Int,
+    JmsType,
+    Long,
+    Short,
+    Value,
+    canonical,
+    cut,
+    is_kind,
+    typed,
+    writable_bytes,
+)
 
 
 class SequentialMessage(Message):
@@ -48,7 +72,7 @@ class SequentialMessage(Message):
         raise NotImplementedError
 
     def _write(self, kind: type, value: object) -> None:
-        """Write a value of a type, named by its class as in ``jmsaio.model.typed``."""
+        """Write a value of a type, named by its class as in ``jmsaio.model.values``."""
         raise NotImplementedError
 
     def reset(self) -> None:
@@ -133,3 +157,304 @@ class SequentialMessage(Message):
     def write_double(self, value: float) -> None:
         """Write a double: 8 bytes in a bytes message, IEEE 754."""
         self._write(float, value)
+
+
+_USHORT = struct.Struct(">H")
+_LAYOUTS: Final = {
+    JmsType.BOOLEAN: struct.Struct(">B"),
+    JmsType.BYTE: struct.Struct(">b"),
+    JmsType.SHORT: struct.Struct(">h"),
+    JmsType.CHAR: _USHORT,
+    JmsType.INT: struct.Struct(">i"),
+    JmsType.LONG: struct.Struct(">q"),
+    JmsType.FLOAT: struct.Struct(">f"),
+    JmsType.DOUBLE: struct.Struct(">d"),
+}
+_LAYOUTS_OF: Final = {Int: _LAYOUTS[JmsType.INT]} | {
+    kind: _LAYOUTS[of] for kind, of in TYPE_OF.items() if of in _LAYOUTS
+}
+_MAX_UTF = 0xFFFF
+
+
+class BytesMessage(SequentialMessage):
+    """A message with bytes: write-only when new, read-only after ``reset`` and when received.
+
+    Args:
+        data: initial bytes; more can be appended.
+        properties: as for ``Message``.
+    """
+
+    __slots__ = ()
+    KIND: ClassVar[str] = "bytes"
+    _EMPTY = bytearray
+    _content: bytearray | bytes
+
+    def __init__(
+        self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, Property] | None = None
+    ) -> None:
+        super().__init__(bytearray(cut(data, 0, None)), properties)
+
+    def _body(self) -> bytes:
+        return bytes(self._content)
+
+    @property
+    def body_length(self) -> int:
+        """Number of bytes. Raises MessageNotReadableError while write-only."""
+        self._check_readable()
+        return len(self._content)
+
+    def get_body_length(self) -> int:
+        """Return ``body_length``."""
+        return self.body_length
+
+    def _body_copy(self) -> bytes | None:
+        data = bytes(self._content)
+        self.reset()
+        return data or None
+
+    def is_body_assignable_to(self, body_type: type) -> bool:
+        """Return True for bytes and its base classes (object, Sequence), and for any type if there are no bytes."""
+        return not self._content or is_kind(bytes, body_type)
+
+    def _read(self, target: JmsType) -> Any:
+        layout = _LAYOUTS[target]
+        if not self._reading:
+            self._check_readable()
+        end = self._position + layout.size
+        if end > len(self._content):
+            raise MessageEOFError(f"{layout.size} bytes needed, {len(self._content) - self._position} left")
+        value = layout.unpack_from(self._content, self._position)[0]
+        self._position = end
+        return value
+
+    def read_char(self) -> str:
+        """Read 2 bytes, one UTF-16 unit."""
+        return chr(self._read(JmsType.CHAR))
+
+    def read_unsigned_byte(self) -> int:
+        """Read 1 byte, 0 to 255."""
+        return int(self._read(JmsType.BYTE)) & 0xFF
+
+    def read_unsigned_short(self) -> int:
+        """Read 2 bytes, 0 to 65535."""
+        return int(self._read(JmsType.SHORT)) & 0xFFFF
+
+    def read_utf(self) -> str:
+        """Read 2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
+        self._check_readable()
+        data, start = self._content, self._position + _USHORT.size
+        left = len(data) - start
+        if left < 0:
+            raise MessageEOFError(f"the length of a text needed, {left + _USHORT.size} bytes left")
+        length: int = _USHORT.unpack_from(data, self._position)[0]
+        if length > left:
+            raise MessageEOFError(f"a text of {length} bytes needed, {left} left")
+        text = decode_mutf8(bytes(data[start : start + length]))
+        self._position = start + length
+        return text
+
+    def read_bytes(self, buffer: bytearray | memoryview, length: int | None = None) -> int:
+        """Read up to ``length`` bytes (default: as many as fit) into ``buffer``.
+
+        Returns:
+            Number of bytes read, at the end fewer than requested; -1 if none are left.
+
+        Raises:
+            IndexError: ``length`` is negative or larger than the buffer.
+            NullValueError: no buffer.
+            TypeError: a read-only buffer, or not a buffer.
+        """
+        self._check_readable()
+        view = writable_bytes(buffer)
+        wanted = len(view) if length is None else length
+        if wanted < 0 or wanted > len(view):
+            raise IndexError(f"length {wanted} is outside a buffer of {len(view)} bytes")
+        left = len(self._content) - self._position
+        if left == 0 and wanted:
+            return -1
+        count = min(wanted, left)
+        view[:count] = self._content[self._position : self._position + count]
+        self._position += count
+        return count
+
+    def _write(self, kind: type, value: object) -> None:
+        if self._reading:
+            self._check_writable()
+        self._content += _LAYOUTS_OF[kind].pack(typed(kind, value, kind.__name__.lower()))
+
+    def write_char(self, value: str) -> None:
+        """Write 2 bytes, one UTF-16 unit."""
+        self._check_writable()
+        self._content += _USHORT.pack(ord(typed(Char, value, "char")))
+
+    def write_utf(self, value: str) -> None:
+        """Write 2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
+        self._check_writable()
+        data = encode_mutf8(typed(str, value, "utf"))
+        if len(data) > _MAX_UTF:
+            raise MessageFormatError(f"write_utf accepts up to {_MAX_UTF} bytes, not {len(data)}; use write_bytes")
+        self._content += _USHORT.pack(len(data)) + data
+
+    def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:
+        """Write ``length`` bytes of ``data`` from ``offset``. Raises IndexError out of bounds, NullValueError."""
+        self._check_writable()
+        if data is None:
+            raise NullValueError("write_bytes needs bytes, not None")
+        self._content += cut(data, offset, length)
+
+    def write_object(self, value: Value | bytearray | memoryview) -> None:
+        """Write a value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""
+        self._check_writable()
+        if value is None:
+            raise NullValueError("write_object needs a value, not None")
+        value = canonical(value, "object")
+        writer = _WRITERS[type(value)]
+        writer(self, value)
+
+
+_WRITERS: dict[type, Callable[[BytesMessage, Any], None]] = {
+    bool: BytesMessage.write_boolean,
+    Byte: BytesMessage.write_byte,
+    Short: BytesMessage.write_short,
+    Char: BytesMessage.write_char,
+    int: BytesMessage.write_int,
+    Long: BytesMessage.write_long,
+    Float: BytesMessage.write_float,
+    float: BytesMessage.write_double,
+    str: BytesMessage.write_utf,
+    bytes: BytesMessage.write_bytes,
+}
+
+
+class StreamMessage(SequentialMessage):
+    """A message with a sequence of values: write-only when new, read-only after ``reset`` and when received.
+
+    The reads convert as described in ``model.conversion``, and raise its errors.
+
+    Args:
+        values: initial values; more can be appended.
+        properties: as for ``Message``.
+    """
+
+    __slots__ = ("_offset",)
+    KIND: ClassVar[str] = "stream"
+    _EMPTY = list
+    _content: list[Value]
+    _offset: int
+
+    def __init__(self, values: Iterable[object] = (), *, properties: Mapping[str, Property] | None = None) -> None:
+        if isinstance(values, str | bytes | bytearray | memoryview):  # each would be split into its elements
+            raise MessageFormatError(f"a stream message holds a list of values, not one {type(values).__name__}")
+        if not isinstance(values, Iterable):
+            raise wrong_type(values, "values", "a list or another iterable of values")
+        super().__init__([canonical(value, "stream") for value in values], properties)
+        self._offset = -1
+
+    @classmethod
+    def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
+        message = super()._received(source, record, body)
+        message._offset = -1
+        return message
+
+    def reset(self) -> None:
+        """Make the body read-only and move to its start."""
+        super().reset()
+        self._offset = -1
+
+    def clear_body(self) -> None:
+        """Remove the values and make the body write-only."""
+        super().clear_body()
+        self._offset = -1
+
+    def is_body_assignable_to(self, body_type: type) -> bool:
+        """Return False: a stream has no body type."""
+        return False
+
+    def _current(self) -> Value:
+        if not self._reading:
+            self._check_readable()
+        if self._position >= len(self._content):
+            raise MessageEOFError("the stream message has no more values")
+        return self._content[self._position]
+
+    def _next(self) -> Value:
+        value = self._current()
+        if self._offset >= 0:
+            raise MessageFormatError("a bytes value is partly read; read_bytes until it returns less than the buffer")
+        return value
+
+    def _read(self, target: JmsType) -> Any:
+        value = convert_body(self._next(), target, f"number {self._position + 1} of the stream")
+        self._position += 1
+        return value
+
+    def read_string(self) -> str | None:
+        """Read the next value as text."""
+        value: str | None = self._read(JmsType.STRING)
+        return value
+
+    def read_object(self) -> Any:
+        """Read the next value in the type in which it was written."""
+        value = self._next()
+        self._position += 1
+        return value
+
+    def read_bytes(self, buffer: bytearray | memoryview) -> int:
+        """Read the next bytes value, or its next part, into ``buffer``.
+
+        Until the value is read completely, all other reads raise MessageFormatError.
+
+        Returns:
+            Number of bytes read; if it is less than the buffer's size, the value is complete. -1 for a None value, or
+            if the previous part filled the buffer exactly up to the value's end. 0 for an empty buffer, which reads
+            nothing.
+
+        Raises:
+            NullValueError: no buffer.
+            TypeError: a read-only buffer, or not a buffer.
+        """
+        view = writable_bytes(buffer)
+        value = self._current()
+        if value is None:
+            self._position += 1
+            return -1
+        if not isinstance(value, bytes):
+            raise MessageFormatError(f"number {self._position + 1} of the stream is not a bytes value")
+        if not len(view):
+            return 0
+        if self._offset == len(value):  # the previous part ended exactly at the value's end
+            self._next_value()
+            return -1
+        start = max(self._offset, 0)
+        part = value[start : start + len(view)]
+        view[: len(part)] = part
+        if len(part) < len(view):
+            self._next_value()
+        else:
+            self._offset = start + len(part)
+        return len(part)
+
+    def _next_value(self) -> None:
+        self._position += 1
+        self._offset = -1
+
+    def _write(self, kind: type, value: object) -> None:
+        self._check_writable()
+        self._content.append(typed(kind, value, kind.__name__.lower()))
+
+    def write_string(self, value: str | None) -> None:
+        """Write a text, or None."""
+        self._check_writable()
+        self._content.append(None if value is None else typed(str, value, "string"))
+
+    def write_bytes(
+        self, data: bytes | bytearray | memoryview | None, offset: int = 0, length: int | None = None
+    ) -> None:
+        """Write ``length`` bytes of ``data`` from ``offset`` as one value. Raises IndexError out of bounds."""
+        self._check_writable()
+        self._content.append(None if data is None else cut(data, offset, length))
+
+    def write_object(self, value: Value | bytearray | memoryview) -> None:
+        """Write a value in its own type, or None. Raises MessageFormatError without JMS type."""
+        self._check_writable()
+        self._content.append(canonical(value, "stream"))

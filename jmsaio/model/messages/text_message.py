@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.message import Message, Property
-from jmsaio.model.typed import is_kind
+from jmsaio.model.values import is_kind
 
 
 class TextMessage(Message):

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.conversion import PROPERTY_MATRIX
 from jmsaio.model.headers import HEADER_COLUMNS
+from jmsaio.model.text import PROPERTY_MATRIX
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.values import Value
 from jmsaio.spark.model.body_json import body_json

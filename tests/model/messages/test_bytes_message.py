@@ -17,7 +17,7 @@ from jmsaio.errors import (
     MessageNotWriteableError,
     NullValueError,
 )
-from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.sequential import BytesMessage
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from tests.model.support import received
 

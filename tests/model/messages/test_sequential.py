@@ -10,9 +10,7 @@ from jmsaio.errors import (
     MessageNotReadableError,
     MessageNotWriteableError,
 )
-from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.sequential import SequentialMessage
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import BytesMessage, SequentialMessage, StreamMessage
 
 CLASSES = [BytesMessage, StreamMessage]
 VALUES = {

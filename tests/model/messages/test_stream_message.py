@@ -17,7 +17,7 @@ from jmsaio.errors import (
     NullValueError,
     NumberFormatError,
 )
-from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.messages.sequential import StreamMessage
 from jmsaio.model.values import JmsType
 from tests.model.support import READABLE, SAMPLES, expected, received
 
