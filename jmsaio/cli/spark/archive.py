@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-import attrs
 import click
 
 from jmsaio.cli.common.connecting import Number, broker_options, full_name, selector_option, topic_option
@@ -18,37 +17,29 @@ from jmsaio.cli.spark.running import FOLDER, pairs, read_source, running, sessio
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-@attrs.define(eq=False)
-class Stop:
-    """Whether a signal has requested a stop."""
-
-    requested: bool = False
-
-    def __call__(self) -> bool:
-        """Return ``requested``."""
-        return self.requested
-
-    def listen(self) -> dict[signal.Signals, Any]:
-        """Install signal handlers and return the previous ones."""
-        return {number: signal.signal(number, self._handle) for number in _SIGNALS}
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
-
-
 @contextmanager
-def stop_by_signal() -> Iterator[Stop]:
-    """Yield a ``Stop`` that the first signal sets; a second one raises KeyboardInterrupt.
+def stop_by_signal() -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
+    """Yield a function that returns whether a signal came, and one that installs the handlers again.
 
-    Call it in the main thread. Spark installs its own handler for Ctrl-C, which cancels its jobs: call ``listen`` again
-    once the session has started.
+    A second signal raises KeyboardInterrupt. Call it in the main thread. Spark installs its own handler for Ctrl-C,
+    which cancels its jobs: install these again once the session has started.
     """
-    stop = Stop()
-    before = stop.listen()
+    is_requested = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal is_requested
+        if is_requested:
+            raise KeyboardInterrupt
+        is_requested = True
+
+    def install() -> None:
+        for number in _SIGNALS:
+            signal.signal(number, handle)
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    install()
     try:
-        yield stop
+        yield (lambda: is_requested), install
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -135,9 +126,9 @@ def archive(
         write_summary(output, summary, f"{summary['entries']} entries, about {summary['bytes']} bytes to archive")
         return OK
     pace = Pace(entries=entries, interval=None if once else interval)
-    with stop_by_signal() as stop, running(output, master, pairs("--conf", conf)) as (start, show):
+    with stop_by_signal() as (stop, install), running(output, master, pairs("--conf", conf)) as (start, show):
         session = start()
-        stop.listen()  # again: Spark has installed its own handler
+        install()  # again: Spark has installed its own handler
         report = _reporter(output, show, once)
         summary = archive_messages(session, order, pace, stop=stop, report=report)
     return _write_archive(output, summary)

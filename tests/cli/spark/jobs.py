@@ -13,7 +13,6 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.cli.spark.archive import Stop
 from jmsaio.maintenance.transfer import TransferRequest
 
 URL = ["-u", "pulsar://h"]
@@ -93,7 +92,7 @@ class Jobs:
         return self.worker
 
     def archive(
-        self, session: str, order: Order, pace: Pace, *, stop: Stop, report: Report
+        self, session: str, order: Order, pace: Pace, *, stop: Callable[[], bool], report: Report
     ) -> dict[str, Any]:  # fmt: skip
         self.orders.append(order.given)
         assert session == "session"
@@ -109,7 +108,7 @@ class Jobs:
             **({"stopped": self.stopped} if self.stopped else {}),
         }  # fmt: skip
 
-    def go_on(self, stop: Stop, report: Report) -> None:
+    def go_on(self, stop: Callable[[], bool], report: Report) -> None:
         """Report a run, and go on until a signal."""
         report({"run": 1, "rows": 7})
         os.kill(os.getpid(), self.signal)

@@ -118,11 +118,11 @@ def wait(condition: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_is_a_wish_and_the_second_an_interrupt(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), stop_by_signal() as stop:
+    with pytest.raises(KeyboardInterrupt), stop_by_signal() as (stop, _):
         assert not stop()
         os.kill(os.getpid(), number)
         wait(stop)
-        assert stop.requested
+        assert stop()
         os.kill(os.getpid(), number)
         wait(lambda: False)
     assert signal.getsignal(number) == before
