@@ -74,7 +74,7 @@ def stop_at_end(query: StreamingQuery, poll: float = 1.0) -> None:
     Raises:
         StreamingQueryException: the query failed.
     """
-    while not query.awaitTermination(poll):  # type: ignore[arg-type] # takes a float, too
+    while not query.awaitTermination(poll):  # type: ignore[arg-type] # also takes a float
         progress = query.lastProgress
         if progress is not None and shown_offset(progress["sources"][0]).get("ended"):
             query.stop()

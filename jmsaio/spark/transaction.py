@@ -71,7 +71,7 @@ class MicroBatch:
 
 @attrs.frozen
 class _LastBatch:
-    """The last committed batch of a query: the message with its number, and the receiver that holds the message."""
+    """The last committed batch of a query: the message with its number, and its receiver."""
 
     number: int
     record: ReceivedRecord

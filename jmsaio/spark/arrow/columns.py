@@ -76,14 +76,14 @@ _Build = Callable[[_Batch], pa.Array]
 class _NoRows(RowColumns):
     """Columns without rows, which record the fields that are requested."""
 
-    asked: set[str] = attrs.field(factory=set, init=False)
+    requested: set[str] = attrs.field(factory=set, init=False)
 
     def __getitem__(self, field: str) -> Any:
-        self.asked.add(field)
+        self.requested.add(field)
         return ()
 
     def payloads(self) -> tuple[Any, Any]:
-        self.asked.add(PAYLOAD)
+        self.requested.add(PAYLOAD)
         return (), ()
 
 
@@ -116,7 +116,7 @@ class RowBatches:
     def fields(self) -> frozenset[str]:
         """Return the fields of raw rows from which the columns are built."""
         self.batch(none := _NoRows(0, ()))
-        return frozenset(none.asked)
+        return frozenset(none.requested)
 
     def batch(self, columns: RowColumns, problems: Iterable[tuple[int, str]] = ()) -> pa.RecordBatch:
         """Return the record batch of some rows; ``problems`` are known decoding problems with the index of their row.

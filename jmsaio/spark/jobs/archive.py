@@ -258,7 +258,7 @@ class _Run:
         last: int | None = None  # batches when the stop was requested
         while True:
             try:
-                is_ended = bool(self.query.awaitTermination(_POLL))  # type: ignore[arg-type] # takes a float, too
+                is_ended = bool(self.query.awaitTermination(_POLL))  # type: ignore[arg-type] # also takes a float
             finally:
                 self._read()
             if is_ended:
@@ -304,7 +304,7 @@ def pace_text(record: Mapping[str, Any]) -> str:
 
 
 def _report_losses(folder: str) -> list[str]:
-    """Return the losses that no summary has reported yet, and keep them with the others."""
+    """Return the losses that no summary has reported yet, and store them with the others."""
     lost = read_losses(f"{folder}/{_UNREPORTED}")
     for sentence in lost:
         write_loss(f"{folder}/{LOSSES}", sentence)

@@ -49,9 +49,9 @@ def check_session(session: SparkSession, options: Mapping[str, str], timeout: fl
         parse_options(options, Use.WRITE)
     (java,) = session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()
     findings = [Finding("java of Spark", str(java[0]))]
-    ask = f.udf(_probe(dict(options), timeout), "string", useArrow=False)  # without Arrow, which can be missing
+    probe = f.udf(_probe(dict(options), timeout), "string", useArrow=False)  # without Arrow, which can be missing
     try:
-        (answer,) = session.range(0, 1, 1, 1).select(ask("id")).collect()
+        (report,) = session.range(0, 1, 1, 1).select(probe("id")).collect()
     except Exception as error:  # anything that keeps a worker from starting
         name, wanted = os.environ.get("PYSPARK_PYTHON", "python3"), f"{sys.version_info.major}.{sys.version_info.minor}"
         advice = (
@@ -59,7 +59,7 @@ def check_session(session: SparkSession, options: Mapping[str, str], timeout: fl
             f"now {name}, to an interpreter of version {wanted} with jmsaio[spark]"
         )
         return [*findings, Finding("worker", "none", advice)]
-    return findings + check_report(json.loads(answer[0]))
+    return findings + check_report(json.loads(report[0]))
 
 
 def check_report(report: Mapping[str, Any]) -> list[Finding]:

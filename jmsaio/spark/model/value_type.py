@@ -1,4 +1,4 @@
-"""The type of the column ``value``, which holds bodies read by the schema of their topic."""
+"""The type of the column ``value``, bodies read by the schema of their topic."""
 
 from __future__ import annotations
 

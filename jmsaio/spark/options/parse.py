@@ -1,4 +1,4 @@
-"""The options of the data source ``jms``: parses and checks them, and holds them for every task."""
+"""The options of the data source ``jms``: parses and checks them."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ async def list_sources(
         return list(itertools.chain(*await together(_probe(transport, topic) for topic in source.topics)))
     if source.pattern is not None:
         return await list_matching(admin, source.pattern)
-    asked = await for_each([topic for topic in source.topics if topic not in known], partial(list_partitions, admin))
-    found = {topic: asked.get(topic, [topic]) for topic in source.topics}
+    listed = await for_each([topic for topic in source.topics if topic not in known], partial(list_partitions, admin))
+    found = {topic: listed.get(topic, [topic]) for topic in source.topics}
     missing = [topic for topic, names in found.items() if not names]
     if missing and not may_miss:
         text = f"topic {', '.join(missing)} does not exist at {admin.address}: check its name and webServiceUrl"

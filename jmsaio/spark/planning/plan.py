@@ -109,7 +109,7 @@ def stored(log: TopicLog | None, last: WireId | None) -> Stored:
 def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]:
     """Return the current normal form of a given or stored place, and the loss if it no longer exists.
 
-    The broker deletes the oldest ledgers first, and keeps what a durable subscription has not acknowledged. A ledger
+    The broker deletes the oldest ledgers first, and retains what a durable subscription has not acknowledged. A ledger
     missing between others, or after the place of such a subscription, was therefore empty.
     """
     if not store.ledgers or store.end is None or place == BEGINNING:

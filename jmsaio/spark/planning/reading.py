@@ -6,7 +6,7 @@ entries if it starts between the chunks of a message. So if entries are missing,
 earlier and continues from there; its records are read. Entries that it does not deliver either are
 
 * lost, if the ledger is no longer stored: the broker deletes whole ledgers, the oldest first; or if the broker says
-  that one of them is a message, of which up to 64 per range are asked for, unless the topic is read compacted;
+  that one of them is a message, of which up to 64 per range are queried, unless the topic is read compacted;
 * not for readers, otherwise. An entry that the broker itself can't read looks the same.
 
 A batch is stored and sent whole, so a part of one that a second reader does not deliver either is lost as well.
@@ -64,12 +64,12 @@ _FAR_RETRIES: Final = 3
 _FURTHER: Final = 4
 #: Maximum missing entries per range that are checked at the broker for a last chunk, and as many for a message: each
 #: takes a millisecond.
-_ASKS: Final = 64
+_QUERIES: Final = 64
 #: Status for an entry that the broker can't read.
 _UNREADABLE: Final = 500
 #: Assumed bytes of a message of an unknown topic.
 _UNKNOWN_SIZE: Final = 1024 * 1024
-#: Seconds without a record until the broker is asked for more: the first time, and after that.
+#: Seconds without a record until the broker is queried: the first time, and after that.
 _SILENCE, _LONG_SILENCE = 2.0, 10.0
 _DELETED: Final = "the broker has deleted them, or the topic was deleted and created again, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
@@ -108,8 +108,8 @@ class RangeReading:
         self._records, self._bytes = 0, 0  # number and bytes of records converted to rows
         self._size = 0  # bytes of the current rows
         self._retries, self._retried_to = _RETRIES, BEGINNING
-        self._far_retries, self._asks = _FAR_RETRIES, _ASKS
-        self._message_asks = _ASKS
+        self._far_retries, self._chunk_queries = _FAR_RETRIES, _QUERIES
+        self._message_queries = _QUERIES
         self._back = 1  # distance of the last extra reader from its gap
         self._hole: Place | None = None  # the hole that another reader was opened for
         self._opened = self._check.last, self._check.place  # the last record and the reader's start at that time
@@ -286,10 +286,10 @@ class RangeReading:
     async def _replace(self) -> bool:
         """Replace a silent reader; return False if that would not help.
 
-        A client (pulsar-client) can hold a message without delivering it: once, another reader starts at the same
+        A client (pulsar-client) can retain a message without delivering it: once, another reader starts at the same
         place. Or the last message of the topic is chunked, and the reader started between its chunks: others start
         further and further back. A slow link is just as silent, so this does not count as one of the readers for a
-        gap, and keeps their results.
+        gap, and their results remain.
         """
         gap, (last, place) = self._check.rest(), self._opened
         began, is_first = place, self._silent_at != self._check.last
@@ -385,7 +385,7 @@ class RangeReading:
         return min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
 
     async def _last_chunk(self, gap: Gap, counts: bool) -> Place | None:
-        """Return the missing entry that holds the last of several chunks; None if no checked entry does.
+        """Return the missing entry with the last of several chunks; None if no checked entry does.
 
         ``counts`` reduces the number of entries that this range can still check.
         """
@@ -394,9 +394,9 @@ class RangeReading:
             return None
         try:
             for run in gap.missing:
-                for entry in range(run.first, min(run.stop, run.first + self._asks)):
+                for entry in range(run.first, min(run.stop, run.first + self._chunk_queries)):
                     stored = await admin.entry(self._range.topic, WireId(run.ledger, entry))
-                    self._asks -= counts
+                    self._chunk_queries -= counts
                     if stored.chunks_left == 0:
                         return Place(run.ledger, entry)
         except TransportError as error:
@@ -406,13 +406,13 @@ class RangeReading:
         return None
 
     async def _message_in(self, missing: Iterable[EntryRun]) -> Place | None:
-        """Return the first checked entry that the broker stores as a message; None without, or if it can't be asked."""
+        """Return the first checked entry that the broker stores as a message; None if none is, or unknown."""
         admin = self._transport.admin
         if admin is None or self._config.read_compacted:
             return None
         for run in missing:
-            for entry in range(run.first, min(run.stop, run.first + self._message_asks)):
-                self._message_asks -= 1
+            for entry in range(run.first, min(run.stop, run.first + self._message_queries)):
+                self._message_queries -= 1
                 with contextlib.suppress(JMSSecurityError):  # without the right to read what is stored
                     if await self._outage.wait(partial(self._is_message, WireId(run.ledger, entry))):
                         return Place(run.ledger, entry)

@@ -52,7 +52,7 @@ _LATE: Final = 5.0
 
 @attrs.define(eq=False)
 class StreamCursor:
-    """Moves a subscription past the messages that a stream has read, so that the broker keeps the rest.
+    """Moves a subscription past the messages that a stream has read, so that the broker retains the rest.
 
     With ``shared``, it is moved even while it has consumers, which then miss messages that they have not received yet.
     """
@@ -105,8 +105,8 @@ class StreamCursor:
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
         """Acknowledge everything before ``start``; return the topics where that failed.
 
-        A failure is a warning, since the broker only keeps more than necessary; ``again`` retries it. On a topic that
-        is new to the stream, or has lost the subscription, it is created first, so that the broker keeps unread
+        A failure is a warning, since the broker only retains more than necessary; ``again`` retries it. On a topic that
+        is new to the stream, or has lost the subscription, it is created first, so that the broker retains unread
         messages.
 
         Raises:
@@ -164,7 +164,7 @@ class StreamCursor:
 
 
 def _entry_before(place: Place, store: Stored) -> WireId | None:
-    """Return the last entry before a place; None if the topic keeps none."""
+    """Return the last entry before a place; None if the topic has none."""
     if place.entry:
         return WireId(place.ledger, place.entry - 1)
     before = [ledger for ledger in store.ledgers if ledger.id < place.ledger and ledger.entries]
@@ -183,7 +183,7 @@ class StreamPlanner:
         self._refreshed: float | None = None
         self._took = 0.0  # seconds that the last request took
         self._refreshed_at = 0.0  # in seconds since the epoch
-        self._has_asked = False  # for the ends, since that time
+        self._has_requested = False  # for the ends, since that time
         self._begun: float | None = None  # when the previous batch was planned
         self._until: Offsets | None = None
         self._ends: dict[str, Place] = {}  # known ends of the options
@@ -227,8 +227,8 @@ class StreamPlanner:
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         """Return the end of the batch that starts at ``written``; ``written`` itself if there is nothing or too little.
 
-        While the broker is unreachable, that is ``written`` as well: Spark then asks again, and ``report`` has the
-        reason. If Spark would not ask again, this waits.
+        While the broker is unreachable, that is ``written`` as well: Spark then calls again, and ``report`` has the
+        reason. If Spark would not call again, this waits.
 
         Args:
             written: end of the previous batch. Spark has stored that it is done.
@@ -279,7 +279,7 @@ class StreamPlanner:
         """Return where the batch must end in each partition, None for anywhere; None if nothing ends.
 
         The end by a time is the first message published then or later; if none is stored some seconds after that time,
-        the end of the stored messages. Once that time is near, nothing is read before the broker was asked.
+        the end of the stored messages. Once that time is near, nothing is read before the broker was queried.
         """
         options, frozen = self.options, self._until
         if options.ending_time is None and options.ending_offsets == LATEST:
@@ -288,12 +288,12 @@ class StreamPlanner:
         self._ends |= {topic: mark for topic, mark in marks.items() if isinstance(mark, Place)}
         near = (self._refreshed_at + _LATE) * 1000
         times = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= near}
-        if not self._has_asked:
+        if not self._has_requested:
             found = await for_each(times, lambda topic: first_since(self.transport, topic, stores[topic], times[topic]))
             due = (self._refreshed_at - _LATE) * 1000
             ends = {topic: place or (stores[topic].end or BEGINNING) for topic, place in found.items()}
             self._ends |= {topic: ends[topic] for topic in ends if found[topic] is not None or times[topic] <= due}
-            self._has_asked = True
+            self._has_requested = True
         limits = {topic: self._ends.get(topic) for topic in stores}
         if frozen is None:
             return limits
@@ -358,7 +358,7 @@ class StreamPlanner:
         return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
 
     async def _refresh(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
-        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks.
+        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark calls.
 
         ``fresh`` requests it now; ``rest`` is a minimum pause, as a multiple of the time that the last request took.
         """
@@ -369,7 +369,7 @@ class StreamPlanner:
             may_miss = self._refreshed is not None
             topics = await list_sources(self.transport, self.source, may_miss=may_miss, known=self._stores)
             self._stores = await find_stores(self.transport, topics)
-            self._refreshed, self._refreshed_at, self._has_asked = now, began, False
+            self._refreshed, self._refreshed_at, self._has_requested = now, began, False
             self._took = self._clock.steady() - now
         return self._stores
 

@@ -462,7 +462,7 @@ async def test_an_outage_during_a_look_far_back_leaves_no_message_out(
     """Neither the question for the last chunk nor the reader that went far back has counted."""
     monkeypatch.setattr(reading_module, "_BACK_ENTRIES", (1, 1))
     monkeypatch.setattr(reading_module, "_FAR_RETRIES", 1)
-    monkeypatch.setattr(reading_module, "_ASKS", 1)
+    monkeypatch.setattr(reading_module, "_QUERIES", 1)
     monkeypatch.setattr(reading_module, "_SILENCE", HANG)  # a slow machine opens no other readers
     topic, body = await pulsar.topic("first"), os.urandom(16 * 1024 * 1024)
     [last] = await pulsar.send(topic, OutgoingRecord(body, {MESSAGE_TYPE: "bytes"}), chunking_enabled=True)
