@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jmsaio.model.arguments import shown
-from jmsaio.spark.planning.offsets import Behind, shown_offset
+from jmsaio.spark.planning.plan import Behind, shown_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

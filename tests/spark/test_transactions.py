@@ -13,8 +13,7 @@ import pytest
 from jmsaio.launcher import tools
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.planning.batch_planning import find_stores, plan_batch
-from jmsaio.spark.planning.offsets import advance, between
-from jmsaio.spark.planning.plan import split
+from jmsaio.spark.planning.plan import advance, between, split
 from tests.spark.seam import HANG, Seam, source
 from tests.support.broker import TestBroker
 from tests.support.java import class_path

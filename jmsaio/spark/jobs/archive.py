@@ -31,7 +31,7 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import source_of
-from jmsaio.spark.planning.offsets import from_json, shown_offset, to_json
+from jmsaio.spark.planning.plan import from_json, shown_offset, to_json
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.spark.planning.tolerance import read_losses, remove_losses, write_loss

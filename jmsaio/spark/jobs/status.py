@@ -15,8 +15,7 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.batch_planning import Backlog, find_stores, list_sources, source_of
-from jmsaio.spark.planning.offsets import GONE, Behind, from_json
-from jmsaio.spark.planning.plan import locate
+from jmsaio.spark.planning.plan import GONE, Behind, from_json, locate
 from jmsaio.spark.planning.ranges import Loss
 from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses
 from jmsaio.spark.worker import connected_by

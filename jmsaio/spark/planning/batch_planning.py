@@ -30,8 +30,19 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, View
 from jmsaio.spark.options.table import LATEST, SCHEMAS
 from jmsaio.spark.options.values import Use, refuse, time_text
-from jmsaio.spark.planning.offsets import Behind, Offsets, first_unread, lag
-from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
+from jmsaio.spark.planning.plan import (
+    Behind,
+    Offsets,
+    Stored,
+    beyond,
+    first_unread,
+    lag,
+    locate,
+    pending,
+    split,
+    stored,
+    whole,
+)
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.spark.planning.tolerance import report_loss
 from jmsaio.transport.base import Admin, ReaderOptions, Transport

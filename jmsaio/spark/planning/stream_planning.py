@@ -25,18 +25,19 @@ from jmsaio.spark.planning.batch_planning import (
     list_sources,
     start_places,
 )
-from jmsaio.spark.planning.offsets import (
+from jmsaio.spark.planning.plan import (
     Behind,
     Offsets,
+    Stored,
     advance,
     between,
     from_json,
     has_enough,
     lag,
+    split,
     to_json,
     with_behind,
 )
-from jmsaio.spark.planning.plan import Stored, split
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.spark.planning.tolerance import Outage, read_losses, report_loss
 from jmsaio.transport.administration import Admin, StartPosition

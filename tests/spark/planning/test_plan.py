@@ -1,19 +1,37 @@
-"""Plans: what is stored and wanted, cut into ranges."""
+"""Contents of topics, the ranges of a read, and the batches of a stream: nothing is left out and nothing is twice."""
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+import json
+from itertools import chain, pairwise, product
 
 import attrs
 import pytest
 from hypothesis import given, strategies as st
 
+from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.planning.plan import Stored, locate, pending, share_tasks, split, stored, whole
-from jmsaio.spark.planning.ranges import BEGINNING, Range
+from jmsaio.spark.planning.plan import (
+    Behind,
+    Stored,
+    advance,
+    between,
+    from_json,
+    has_enough,
+    lag,
+    locate,
+    pending,
+    share,
+    share_tasks,
+    split,
+    stored,
+    to_json,
+    whole,
+)
+from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
-from tests.spark.planning.ledgers import STEPS, Ledgers
+from tests.spark.planning.ledgers import STEPS, TOPIC, Ledgers
 
 T = "persistent://public/default/t"
 LEDGERS = (Ledger(5, 4, 400), Ledger(7, 0, 0), Ledger(8, 3, 30))
@@ -240,3 +258,332 @@ def test_a_range_estimates_the_size_of_its_entries_by_its_own_ledgers() -> None:
         assert found is not None and found.size == size
     unknown = whole(T, Stored((), Place(8, 2)), BEGINNING)
     assert unknown is not None and unknown.size == 0
+
+
+A, B, C = "persistent://public/default/a", "persistent://public/default/b", "persistent://public/default/c"
+TWO = Stored((Ledger(5, 4, 400), Ledger(8, 3, 30)), Place(8, 2))
+
+
+def one_ledger(entries: int, size: int = 10) -> Stored:
+    return Stored((Ledger(3, entries, entries * size),), Place(3, entries))
+
+
+def test_offsets_are_read_back_from_what_is_written() -> None:
+    written = to_json({B: Place(9, 2), A: Place(12, 0)})
+    assert written == {"v": 1, "p": {A: "12:0", B: "9:2"}}
+    assert from_json(json.loads(json.dumps(written))) == {A: Place(12, 0), B: Place(9, 2)}
+
+
+@pytest.mark.parametrize("written", [{}, {"v": 2, "p": {}}, {"v": 1}, {"v": 1, "p": "1:2"}, {"i": 3}])
+def test_offsets_of_another_version_are_refused(written: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match="the checkpoint is of another version"):
+        from_json(written)
+
+
+def test_a_damaged_offset_is_refused_with_its_topic() -> None:
+    with pytest.raises(ConfigurationError, match=f"checkpoint, {A}: a position is written"):
+        from_json({"v": 1, "p": {A: "seven"}})
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "end", "entries"),
+    [
+        ((5, 0), None, (8, 2), 6),
+        ((5, 0), 3, (5, 3), 3),
+        ((5, 0), 4, (8, 0), 4),  # all of a closed ledger is the start of the next
+        ((5, 2), 3, (8, 1), 3),
+        ((8, 2), None, (8, 2), 0),
+        ((5, 4), 1, (8, 1), 1),
+    ],
+)
+def test_a_batch_ends_at_the_limit_and_not_behind_what_readers_are_given(
+    start: tuple[int, int], limit: int | None, end: tuple[int, int], entries: int
+) -> None:
+    step = advance({A: Place(*start)}, {A: TWO}, max_entries=limit)
+    assert (step.end, step.entries, step.losses) == ({A: Place(*end)}, entries, ())
+
+
+def test_an_offset_stays_valid_when_its_ledger_is_deleted() -> None:
+    read = advance({A: Place(5, 0)}, {A: TWO}, max_entries=4).end
+    trimmed = Stored(TWO.ledgers[1:], TWO.end)
+    assert advance(read, {A: trimmed}).losses == ()
+    [loss] = advance({A: Place(5, 3)}, {A: trimmed}).losses
+    assert (loss.wanted, loss.found) == (Place(5, 3), Place(8, 0))
+    assert advance({A: Place(5, 3)}, {A: trimmed}, retained={A}).losses == ()
+    assert advance({A: Place(5, 3)}, {A: trimmed}, retained={B}).losses == (loss,)
+    [made_anew] = advance({A: Place(9, 3)}, {A: TWO}, retained={A}).losses
+    assert made_anew.wanted == Place(9, 3)
+
+
+def test_a_topic_made_anew_with_lower_ledgers_is_one_loss_and_what_comes_later_is_read() -> None:
+    """What the new topic stores by then is not read: the loss tells between which places."""
+    read = {A: Place(90, 3)}
+    step = advance(read, {A: TWO})
+    [loss] = step.losses
+    assert (step.end, step.entries, loss.wanted, loss.found) == ({A: TWO.end}, 0, Place(90, 3), TWO.end)
+    assert between(read, step.end, {A: TWO}) == ([], (loss,))
+    grown = Stored((TWO.ledgers[0], Ledger(8, 6, 60)), Place(8, 6))
+    later = advance(step.end, {A: grown})
+    assert (later.losses, later.entries) == ((), 4)
+    ranges, losses = between(step.end, later.end, {A: grown})
+    assert (losses, sum(one.entries() for one in ranges)) == ((), 4)
+
+
+def test_a_new_partition_begins_at_its_start_and_an_empty_one_waits() -> None:
+    step = advance({A: Place(8, 2)}, {A: TWO, B: TWO, C: Stored((), None)})
+    assert step.end == {A: Place(8, 2), B: Place(8, 2)}
+    assert step.entries == 6
+
+
+def test_a_vanished_partition_is_a_loss() -> None:
+    step = advance({A: Place(8, 2), B: Place(1, 1)}, {A: TWO})
+    [loss] = step.losses
+    assert (loss.topic, loss.wanted, loss.found, set(step.end)) == (B, Place(1, 1), None, {A})
+
+
+def test_a_run_over_what_is_there_now_ends_there_and_takes_no_new_partition() -> None:
+    until = {A: Place(5, 2)}
+    step = advance({A: Place(5, 0)}, {A: TWO, B: TWO}, until=until)
+    assert (step.end, step.entries) == (until, 2)
+    assert advance(step.end, {A: TWO, B: TWO}, until=until).end == until
+
+
+@pytest.mark.parametrize(("store", "until"), [(Stored((), None), None), (TWO, {B: Place(8, 2)})])
+def test_a_partition_of_which_nothing_is_read_keeps_its_offset(store: Stored, until: dict[str, Place] | None) -> None:
+    step = advance({A: Place(5, 0)}, {A: store, B: TWO}, until=until)
+    assert step.end == {A: Place(5, 0), B: Place(8, 2)}
+    assert step.losses == ()
+
+
+def test_an_offset_stays_while_a_topic_that_closes_reports_an_earlier_end() -> None:
+    step = advance({A: Place(8, 2)}, {A: attrs.evolve(TWO, end=Place(5, 0))})
+    assert (step.end, step.entries, step.losses) == ({A: Place(8, 2)}, 0, ())
+
+
+def test_a_partition_without_known_ledgers_is_read_to_its_end() -> None:
+    step = advance({A: Place(5, 0)}, {A: Stored((), Place(8, 2))})
+    assert (step.end, step.entries) == ({A: Place(8, 2)}, 0)
+
+
+@pytest.mark.parametrize(("limit", "entries"), [(1, 1), (55, 5), (10**9, 110)])
+def test_a_limit_of_bytes_goes_by_the_mean_size_but_reads_something(limit: int, entries: int) -> None:
+    stores = {A: one_ledger(10), B: one_ledger(100)}
+    assert advance({}, stores, max_bytes=limit).entries == entries
+
+
+def test_the_smaller_of_two_limits_counts() -> None:
+    assert advance({}, {A: one_ledger(100)}, max_entries=7, max_bytes=500).entries == 7
+    assert advance({}, {A: one_ledger(100)}, max_entries=70, max_bytes=500).entries == 50
+
+
+def test_lag_is_entries_and_bytes_behind_each_partition() -> None:
+    found = lag({A: Place(5, 2), C: Place(3, 7)}, {A: TWO, B: TWO, C: one_ledger(7)})
+    assert found == {A: Behind(4, 220), B: Behind(6, 420), C: Behind(0, 0)}
+
+
+LEFT = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 10_000), min_size=1)
+
+
+@given(LEFT, st.integers(1, 20_000), st.integers(0, 100))
+def test_shares_sum_to_the_limit_and_starve_nobody(left: dict[str, int], limit: int, turn: int) -> None:
+    shares = share(left, limit, turn)
+    assert sum(shares.values()) == min(limit, sum(left.values()))
+    assert all(0 <= shares[topic] <= left[topic] for topic in left)
+    if limit >= len(left):
+        assert all(shares[topic] for topic in left if left[topic])
+
+
+@given(st.integers(2, 8), st.integers(1, 7))
+def test_few_entries_for_many_partitions_go_round(partitions: int, limit: int) -> None:
+    stores = {f"{A}{index}": one_ledger(1000) for index in range(partitions)}
+    offsets: dict[str, Place] = {}
+    for _ in range(partitions):
+        offsets = advance(offsets, stores, max_entries=limit).end
+    assert {place.entry for place in offsets.values()} == {limit}
+
+
+def test_the_larger_backlog_gets_the_larger_share() -> None:
+    assert share({"a": 901, "b": 101}, 102) == {"a": 91, "b": 11}
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=4), st.integers(1, 9))
+def test_batches_read_everything_once(topics: list[list[int]], limit: int) -> None:
+    """Batch after batch the offsets advance by the limit, never behind the end, until nothing is left."""
+    stores, counts = {}, {f"{A}{index}": each for index, each in enumerate(topics)}
+    for index, each in enumerate(topics):
+        ledgers = tuple(Ledger(2 * number, entries, entries) for number, entries in enumerate(each))
+        stores[f"{A}{index}"] = Stored(ledgers, Place(ledgers[-1].id, ledgers[-1].entries))
+    offsets: dict[str, Place] = {}
+    left, read = sum(map(sum, topics)), 0
+    while read < left:
+        step = advance(offsets, stores, max_entries=limit)
+        moved = sum(
+            Range(topic, offsets.get(topic, store.first), step.end.get(topic, store.first), store.entries).entries()
+            for topic, store in stores.items()
+        )
+        assert moved == step.entries == min(limit, left - read)
+        assert all(
+            step.end[topic] <= (store.end or Place(0, 0)) for topic, store in stores.items() if topic in step.end
+        )
+        assert {topic for topic in stores if topic not in step.end} == {
+            each for each in stores if not any(counts[each])
+        }
+        offsets, read = step.end, read + step.entries
+    assert sum(one.entries for one in lag(offsets, stores).values()) == 0
+    assert advance(offsets, stores).entries == 0
+
+
+@attrs.define
+class Stream:
+    """A stream that reads a model of a topic, and the entries that its batches had."""
+
+    model: Ledgers
+    offsets: dict[str, Place] = attrs.field(factory=dict)
+    read: list[Place] = attrs.field(factory=list)
+    losses: list[Loss] = attrs.field(factory=list)
+
+    def batch(self, limit: int | None, meanwhile: list[str]) -> None:
+        """Plan a batch, let things happen as while Spark restarts, and read it: what is gone of it must be told."""
+        step = advance(self.offsets, {TOPIC: self.model.stored()}, max_entries=limit)
+        start = self.offsets.get(TOPIC, BEGINNING)
+        end = step.end.get(TOPIC, start)
+        before = self.model.kept
+        for each in meanwhile:
+            self.model.do(each)
+        ranges, losses = between(self.offsets, step.end, {TOPIC: self.model.stored()})
+        found = [Place(run[0], entry) for one in ranges for run in one.runs() for entry in range(run[1], run[2])]
+        wanted = [place for place in self.model.written if start <= place < end]
+        if start == BEGINNING:
+            wanted = [place for place in wanted if place in before]
+        assert found == [place for place in wanted if place in self.model.kept]
+        assert losses or found == wanted
+        assert from_json(to_json(step.end)) == step.end
+        self.read += found
+        self.losses += [*step.losses, *losses]
+        self.offsets = step.end
+
+
+@given(STEPS, st.lists(STEPS, max_size=8), st.none() | st.integers(1, 4))
+def test_a_stream_reads_all_once_and_loses_nothing_that_a_subscription_keeps_for_it(
+    steps: list[str], meanwhile: list[list[str]], limit: int | None
+) -> None:
+    """Whatever is unloaded, closed, trimmed and written, also between planning a batch and reading it."""
+    stream = Stream(Ledgers())
+    written = sum(int(step) for step in chain(steps, *meanwhile) if step.isdigit())
+    for step in (*steps, *["batch"] * (written + len(meanwhile) + 1)):
+        if step == "batch":
+            stream.batch(limit, meanwhile.pop() if meanwhile else [])
+            stream.model.acknowledge(stream.offsets.get(TOPIC))
+        else:
+            stream.model.do(step)
+    assert stream.losses == []
+    assert stream.read == stream.model.written
+
+
+@given(STEPS, st.lists(STEPS, max_size=8), st.none() | st.integers(1, 4))
+def test_a_stream_that_nothing_is_kept_for_is_told_of_what_is_gone_and_of_nothing_else(
+    steps: list[str], meanwhile: list[list[str]], limit: int | None
+) -> None:
+    """Without a subscription it is not known whether a ledger that is gone had more entries than were read."""
+    stream = Stream(Ledgers(has_subscription=False))
+    for step in steps:
+        if step == "batch":
+            start = stream.offsets.get(TOPIC, stream.model.stored().first)
+            is_gone = start.ledger < min(stream.model.counts)
+            then = [] if is_gone or not meanwhile else [each for each in meanwhile.pop() if each != "trim"]
+            told = len(stream.losses)
+            stream.batch(limit, then)
+            assert (len(stream.losses) > told) == is_gone
+        else:
+            stream.model.do(step)
+
+
+@pytest.mark.parametrize("subscription", [True, False])
+def test_an_offset_of_an_unused_topic_waits_for_the_first_message(subscription: bool) -> None:
+    model = Ledgers(subscription)
+    assert advance({}, {TOPIC: model.stored()}).end == {}
+    model.unload()
+    assert advance({}, {TOPIC: model.stored()}).end == {}
+    model.append(2)
+    step = advance({}, {TOPIC: model.stored()})
+    assert (step.end, step.entries, step.losses) == ({TOPIC: Place(model.ids[-1], 2)}, 2, ())
+
+
+def test_offsets_that_earlier_versions_wrote_at_an_empty_ledger_are_read() -> None:
+    """They wrote the end of a closed ledger in either form, and could not read the empty batch between the two."""
+    model = Ledgers()
+    model.append(2)
+    model.unload()
+    old, new = {TOPIC: Place(3, 2)}, {TOPIC: Place(5, 0)}
+    for start, end in ((old, new), (new, old), (old, old), ({TOPIC: Place(3, 0)}, old), ({TOPIC: Place(3, 0)}, new)):
+        ranges, losses = between(start, end, {TOPIC: model.stored()})
+        assert losses == ()
+        assert sum(one.entries() for one in ranges) == (2 if start[TOPIC].entry == 0 and start != new else 0)
+    assert advance(old, {TOPIC: model.stored()}).end == new == advance(new, {TOPIC: model.stored()}).end
+
+
+def test_a_batch_is_cut_into_ranges_between_its_offsets() -> None:
+    stores = {A: TWO, B: one_ledger(2)}
+    ranges, losses = between({A: Place(5, 2)}, {A: Place(8, 2), B: Place(3, 2)}, stores)
+    ranges = split(ranges, None, 3)
+    assert losses == ()
+    assert [(one.topic, one.start, one.end) for one in ranges] == [
+        (A, Place(5, 2), Place(5, 4)),
+        (A, Place(8, 0), Place(8, 2)),
+        (B, Place(3, 0), Place(3, 2)),
+    ]
+
+
+def test_equal_offsets_need_no_look_at_the_broker() -> None:
+    assert between({A: Place(5, 2)}, {A: Place(5, 2)}, {}) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "wanted", "left"),
+    [
+        ((4, 0), (8, 1), (4, 0), 5),  # the start was deleted
+        ((3, 0), (4, 5), (3, 0), 0),  # all of it was
+        ((8, 0), (8, 3), (8, 2), 2),  # the last entry is not for readers any more
+        ((8, 0), (9, 1), (9, 1), 2),
+    ],
+)
+def test_a_batch_that_is_not_stored_any_more_is_one_loss(
+    start: tuple[int, int], end: tuple[int, int], wanted: tuple[int, int], left: int
+) -> None:
+    ranges, [loss] = between({A: Place(*start)}, {A: Place(*end)}, {A: TWO})
+    assert (loss.wanted, sum(one.entries() for one in ranges)) == (Place(*wanted), left)
+
+
+def test_a_ledger_that_a_subscription_has_passed_may_be_gone_before_the_batch_behind_it_is_read() -> None:
+    trimmed = Stored(TWO.ledgers[1:], TWO.end)
+    start, end = {A: Place(5, 4)}, {A: Place(8, 2)}
+    assert [str(one.start) for one in between(start, end, {A: trimmed}, retained={A})[0]] == ["8:0"]
+    assert between(start, end, {A: trimmed}, retained={A})[1] == ()
+    assert len(between(start, end, {A: trimmed})[1]) == 1
+    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, retained={A})[1]) == 1
+
+
+@pytest.mark.parametrize("start", [{}, {A: BEGINNING}, {A: Place(2, 0)}, {A: Place(2, 7)}])
+def test_an_empty_batch_up_to_an_empty_ledger_that_is_gone_is_no_loss_behind_a_subscription(
+    start: dict[str, Place],
+) -> None:
+    trimmed = Stored(TWO.ledgers[1:], TWO.end)
+    assert between(start, {A: Place(4, 0)}, {A: trimmed}, retained={A}) == ([], ())
+    assert len(between(start, {A: Place(4, 0)}, {A: trimmed}, retained={B})[1]) == 1
+    assert len(between(start, {A: Place(4, 1)}, {A: trimmed}, retained={A})[1]) == 1
+
+
+def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
+    assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {})[0] == []
+    [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {})[1]
+    assert (loss.topic, loss.wanted) == (A, Place(5, 0))
+
+
+@pytest.mark.parametrize(
+    ("entries", "minimum", "waited", "enough"),
+    [(0, None, 0, True), (9, 10, 899, False), (10, 10, 0, True), (9, 10, 900, True), (0, 10, 900, False)],
+)
+def test_a_batch_waits_for_enough_entries_or_the_longest_delay(
+    entries: int, minimum: int | None, waited: float, enough: bool
+) -> None:
+    assert has_enough(entries, minimum, waited, 900.0) is enough

@@ -20,8 +20,7 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning import stream_planning
 from jmsaio.spark.planning.batch_planning import find_stores, plan_batch
-from jmsaio.spark.planning.offsets import from_json
-from jmsaio.spark.planning.plan import Stored
+from jmsaio.spark.planning.plan import Stored, from_json
 from jmsaio.spark.planning.stream_planning import StreamCursor, StreamPlanner
 from jmsaio.transport.base import Admin, StartPosition, Subscription, SubscriptionType, TopicLog
 from jmsaio.transport.registry import connected
