@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jmsaio.rules.record_life import MEANINGS, MEMORY, TABLE, Action, RecordEvent, RecordState
+from jmsaio.rules.record_life import MEANINGS, MEMORY, PULSAR_CLIENT, TABLE, WIRE, Action, RecordEvent, RecordState
 
 GUIDE = Path(__file__).parents[1] / "jmsaio" / "guide" / "design.md"
 BEGIN = "<!-- The life of a record, written by .mkdocs/record_life.py -->"
@@ -17,9 +17,11 @@ def life() -> str:
 
 
 def states() -> str:
-    """Return the meaning of each state, and whether the embedded broker has it."""
-    lines = ["| state | meaning | embedded broker |", "|---|---|---|"]
-    lines += [f"| {_name(state)} | {MEANINGS[state]} | {'yes' if state in MEMORY else ''} |" for state in RecordState]
+    """Return the meaning of each state, and which transports have it."""
+    lines = ["| state | meaning | embedded broker | pulsar-client | own protocol |", "|---|---|---|---|---|"]
+    for state in RecordState:
+        having = " | ".join("yes" if state in states else "" for states in (MEMORY, PULSAR_CLIENT, WIRE))
+        lines.append(f"| {_name(state)} | {MEANINGS[state]} | {having} |")
     return "\n".join(lines)
 
 

@@ -232,8 +232,9 @@ TABLE: Final[Mapping[tuple[RecordState, RecordEvent], Step]] = {
     (state, event): _step(state, event) for state in RecordState for event in RecordEvent
 }
 #: States of each transport. The embedded broker is itself the broker: its acknowledgements are final in their call,
-#: its dead letters too, and it delays records before it sends them.
+#: its dead letters too, and it delays records before it sends them. pulsar-client has no receipts and no transactions.
 MEMORY: Final = frozenset(RecordState) - {_S.EARLY, _S.LETTER, _S.ACKED, _S.SETTLED}
+PULSAR_CLIENT: Final = frozenset(RecordState) - {_S.IN_TRANSACTION, _S.SETTLED}
 WIRE: Final = frozenset(RecordState)
 
 

@@ -13,8 +13,7 @@ from jmsaio.transport.pulsar.dead_letters import DeadLetters, Ended
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
-from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 
@@ -42,31 +41,26 @@ class Desk:
         shared: bool,
         *,
         config: ConsumerConfig | None = None,
-        prior: PriorDeliveries | None = None,
-        return_counts: ReturnCounts | None = None,
+        others: SubscriptionRecords | None = None,
+        bridge: Bridge | None = None,
         letters: DeadLetters | None = None,
     ) -> None:
         kind = SubscriptionType.SHARED if shared else SubscriptionType.EXCLUSIVE
         subscription = Subscription(("t",), "s", kind, config or ConsumerConfig())
         self.woken = self.renewed = 0
-        self.bridge = Bridge()
+        self.bridge = Bridge() if bridge is None else bridge
         self.consumer = FakeConsumer()
         self.native_consumer = self.receive_from("t")
         self.tracker = UnackedTracker(
             self.bridge,
             subscription,
             self._wake,
-            PriorDeliveries() if prior is None else prior,
-            ReturnCounts() if return_counts is None else return_counts,
+            SubscriptionRecords() if others is None else others,
             letters,
             self._renew,
         )
-        self.unsettled = self.tracker._unsettled
-        self.settled = self.tracker._settled
+        self.states = self.tracker._states
         self.acks = self.tracker.acks
-        self.handover = self.tracker._handover
-        self.admission = self.tracker._admission
-        self.nacks = self.tracker._nacks
 
     def _wake(self) -> None:
         self.woken += 1

@@ -19,7 +19,7 @@ from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Wake
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
-from jmsaio.transport.pulsar.native.records import return_counts
+from jmsaio.transport.pulsar.native.records import subscription_records
 from tests.kit.records import Outcomes, Record
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
@@ -153,7 +153,7 @@ async def test_where_selectors_reject_only_failures_here_count(kit: Kit) -> None
     for _ in range(3):
         other.receiver.negative_acknowledge(await other.take(1), 0.1, counted=False)
     [record] = await other.take(1)
-    return_counts._all_counts.clear()  # as in a process that knows of none of it
+    subscription_records._all.clear()  # as in a process that knows of none of it
     box = await kit.box(dead_letter=policy, selective=True)
     other.receiver.negative_acknowledge([record], 0.1, counted=False)
     await other.receiver.aclose(HANG)

@@ -65,7 +65,6 @@ from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber, last_message_id
 from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
-from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.watch import Watch
 from jmsaio.transport.pulsar.subscriptions import ReceiverOpener
 
@@ -113,7 +112,7 @@ class PulsarTransport:
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         self._subscriber = Subscriber(
             self._bridge, self._client, config.operation_timeout, self.open_sender, share,
-            lambda: self._letters, config.service_url, native.io_threads(), PriorDeliveries(GIVEN_BACK),
+            lambda: self._letters, config.service_url, native.io_threads(),
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)

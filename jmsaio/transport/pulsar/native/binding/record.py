@@ -215,5 +215,6 @@ class PulsarRecord:
         record = PulsarRecord(
             self.native, self.native_consumer, self.serial, self.redelivery_count + counted, self.batch
         )
+        record.delivered = self.delivered
         record._properties, record._payload, record._id = self._properties, self._payload, self._id
         return record

@@ -2,8 +2,8 @@
 
 pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer returns
 prefetched records uncounted. Closing also returns the records held by the application. Other receivers of this
-transport keep their copies of those back until they are settled (``PriorDeliveries``); other clients receive them at
-once, as from the Java client. Later acknowledgements are sent through a temporary consumer without prefetch
+transport keep their copies back until they are settled (``SubscriptionRecords``); other clients receive them at once,
+as from the Java client. Later acknowledgements are sent through a temporary consumer without prefetch
 (``LateAcker``).
 """
 
@@ -152,7 +152,6 @@ class Pausing:
         self.woken = woken
         self._ackers: list[LateAcker] = []
         self._briefly = False
-        self._since = 0.0  # loop time of the last stop
 
     def sized(self) -> None:
         """Update the queue size after an increase of the number of native consumers."""
@@ -174,7 +173,7 @@ class Pausing:
         """
         if self.stopped or self.open_native is None:
             return
-        self.stopped, self._briefly, self._since = True, briefly, self._bridge.loop.time()
+        self.stopped, self._briefly = True, briefly
         self._unacked.stop(briefly=briefly)
         closing = {}
         for native_consumer in self._native_consumers:
@@ -220,7 +219,7 @@ class Pausing:
     def _hand_over(self, natives: list[ConsumerHandle]) -> None:
         """Send acknowledgements made meanwhile through the new consumers; their records are redelivered anyway."""
         passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
-        self._unacked.resume(self._since, any(passed))
+        self._unacked.resume(acknowledged=any(passed))
 
     def flush(self) -> None:
         """Send late acknowledgements without ``resume``, which does not follow or has failed."""

@@ -25,8 +25,7 @@ from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.consumers.native_consumers import Answered, NativeConsumers
 from jmsaio.transport.pulsar.native.consumers.pausing import OpenNative, Pausing
 from jmsaio.transport.pulsar.native.consumers.prefetch_limit import PrefetchLimit
-from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
 from jmsaio.transport.waiting import end
 
@@ -76,8 +75,7 @@ class PulsarReceiver:
         bridge: bridge to the native threads.
         wake: called when records might be available.
         closed: called when the receiver is closed.
-        prior: deliveries by stopped receivers of the transport.
-        return_counts: count of records of the subscription returned by this process.
+        others: what the receivers of the subscription in this process know of each other's records.
         share: bytes prefetched by the receivers of the transport.
         letters: moves records returned too often to the dead letters; None without a policy.
 
@@ -92,8 +90,7 @@ class PulsarReceiver:
         subscription: Subscription,
         wake: Wake,
         closed: Callable[[PulsarReceiver], None],
-        prior: PriorDeliveries,
-        return_counts: ReturnCounts,
+        others: SubscriptionRecords,
         share: Share,
         letters: DeadLetters | None = None,
     ) -> None:
@@ -103,7 +100,7 @@ class PulsarReceiver:
         self._wake = wake
         self._on_closed = closed
         self._letters = letters
-        self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters, self.renew)
+        self._unacked = UnackedTracker(bridge, subscription, self._woken, others, letters, self.renew)
         self._natives = NativeConsumers(bridge, subscription, self._woken)
         self._pausing = Pausing(bridge, subscription, self._unacked, self._natives, self._woken)
         self._open_native: Callable[[Subscription], OpenNative] | None = None

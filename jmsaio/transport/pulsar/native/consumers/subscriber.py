@@ -34,8 +34,7 @@ from jmsaio.transport.pulsar.native.binding.options import consumer_configuratio
 from jmsaio.transport.pulsar.native.binding.pattern_consumer import PatternConsumer
 from jmsaio.transport.pulsar.native.consumers.pausing import queue_size
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.native.records.return_counts import return_counts
+from jmsaio.transport.pulsar.native.records.subscription_records import subscription_records
 from jmsaio.transport.waiting import together
 
 #: Opens the consumer, with whose end its subscription ends.
@@ -89,7 +88,6 @@ class Subscriber:
     letters: Callable[[], LetterSubscriptions]  # returns those of the transport
     broker: str = ""  # the service URL
     network_threads: int = 1  # of pulsar-client
-    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)  # by stopped receivers
 
     async def partitions(self, topic: str) -> list[str]:
         """Return the full names of a topic's partitions, or its own name if it has none."""
@@ -101,11 +99,11 @@ class Subscriber:
     ) -> PulsarReceiver:
         self.bridge.check()
         subscription = named(subscription)
-        counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
+        others, policy = subscription_records(self.broker, subscription.identity), subscription.config.dead_letter
         letters = None
         if policy is not None:
             letters = DeadLetters(policy, subscription.name, self.open_sender, self.letters())
-        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, others, self.share, letters)
         receiver.opens_with(lambda wanted: partial(self._subscribe, wanted), self._have_answered)
         try:
             if subscription.pattern is not None:

@@ -1,30 +1,186 @@
-"""``AckGrouping``: passes acknowledgements to pulsar-client, with one call per batch if possible.
+"""Acknowledgements of one receiver: sent with one call per batch if possible, and known while they can be needed.
 
-A batch is acknowledged as a whole with its last record (``BatchAcker``). If that takes too long, its acknowledged
-records are sent one by one.
+``AckGrouping`` acknowledges a batch as a whole with its last record (``BatchAcker``). If that takes too long, its
+acknowledged records are sent one by one.
+
+``Settled`` knows the acknowledged records that the broker might redeliver, in limited memory and without payloads. The
+broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry until
+all its records are acknowledged and redelivers it whole, and a negative acknowledgement returns a whole entry. So an
+acknowledged record of an incomplete entry is a duplicate when it is redelivered. A complete entry is redelivered for
+other reasons: its acknowledgement was lost, or the subscription was moved back. Then its records are delivered, marked
+as redelivered. Only if the broker counts can a negative acknowledgement have crossed the acknowledgement: for a moment
+they are duplicates as well.
+
+An id does not identify a record forever: a broker that lost its data, or another cluster, reuses the same ids. The
+publish time of the entry distinguishes them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
+import math
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 
-from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
+import attrs
+
+from jmsaio.model.wire import EntryId
+from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
+from jmsaio.transport.pulsar.native.binding.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
-from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
-from jmsaio.transport.pulsar.native.records.received import HELD, RETURNED, Settled, Unsettled
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord, RecordKey
+
+#: Maximum acknowledged records stored before they are evaluated; maximum entries stored of each kind.
+ENTRIES = 10_000
+#: Seconds in which a negative acknowledgement can have crossed the acknowledgement of the rest.
+CROSSED = 5.0
+#: Seconds after reopening a consumer in which records acknowledged meanwhile are expected to be redelivered.
+REOPENED = 30.0
+
+
+class Repeat(enum.Enum):
+    """Whether a redelivered record was acknowledged here."""
+
+    NOTHING = enum.auto()
+    DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
+    REDELIVERED = enum.auto()  # acknowledged, but redelivered
+    FOREIGN = enum.auto()  # its id is that of another record
+
+
+@attrs.define(eq=False)
+class Settled:
+    """The acknowledged records of one receiver.
+
+    Attributes:
+        recent: acknowledgements not yet evaluated: native id, publish time, loop time. An id without an index is that
+            of a whole entry.
+        open: batches not yet acknowledged as a whole.
+        away: loop times of the consumer's last closing and reopening, infinite before: acknowledgements in between
+            reached the broker too late to prevent a redelivery.
+    """
+
+    recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
+    open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)
+    away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
+    _parts: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
+    _moved: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # as _parts
+    _complete: OrderedDict[EntryId, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # used by receivers of other threads
+
+    def begin(self, batch: BatchAcker) -> None:
+        """Add a batch that arrived."""
+        self.open[batch.entry] = batch
+        if len(self.open) > ENTRIES:
+            del self.open[next(iter(self.open))]
+
+    def closed_lately(self, now: float) -> bool:
+        """Return whether the consumer is closed, or was until a moment ago."""
+        closed, opened = self.away
+        return closed <= now and now - opened < REOPENED
+
+    def complete(self, batch: BatchAcker, whole: MessageIdHandle, now: float) -> None:
+        """Store that all records of a batch are acknowledged, unless its ids started over meanwhile."""
+        if self.open.get(batch.entry) is batch:
+            self.open.pop(batch.entry, None)  # a receiver of another thread might evaluate it
+            self.recent.append((whole, batch.published, now))
+
+    def fold(self) -> None:
+        """Evaluate recent acknowledgements; call this before ``look_up``."""
+        recent = self.recent
+        with self._lock:
+            while recent:
+                message_id, published, when = recent.popleft()
+                entry, index = (message_id.ledger_id(), message_id.entry_id()), message_id.batch_index()
+                size = batch_size(message_id) if index >= 0 else 1
+                if size == 1 or self._fills(entry, index, size, published):
+                    self._parts.pop(entry, None)
+                    self._complete.pop(entry, None)
+                    self._complete[entry] = (published, when)
+            for kept in (self._parts, self._moved, self._complete):
+                while len(kept) > ENTRIES:
+                    kept.popitem(last=False)
+
+    def _fills(self, entry: EntryId, index: int, size: int, published: int) -> bool:
+        """Add a record of a batch; return whether the batch is now completely acknowledged."""
+        before, bits = self._parts.pop(entry, (published, 0))
+        bits = (bits if before == published else 0) | 1 << index
+        self._parts[entry] = (published, bits)
+        batch = self.open.get(entry)
+        if batch is not None and batch.published == published:
+            bits |= batch.settled
+        if size == 0 or bits != (1 << size) - 1:  # an unknown size is never reached
+            return False
+        self.open.pop(entry, None)
+        return True
+
+    def look_up(self, key: RecordKey, published: int, counted: bool, now: float) -> Repeat:
+        """Return whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
+        ledger, number, index = key
+        entry, bits = (ledger, number), 0
+        batch = self.open.get(entry)
+        if batch is not None:
+            if batch.published != published:
+                return Repeat.FOREIGN
+            bits = batch.settled
+        part = self._parts.get(entry)
+        if part is not None:
+            if part[0] != published:
+                return Repeat.FOREIGN
+            bits |= part[1]
+        if bits >> max(0, index) & 1:
+            return Repeat.DUPLICATE
+        complete, moved = self._complete.get(entry), self._moved.get(entry)
+        if complete is None and moved is not None and moved[0] == published and moved[1] >> max(0, index) & 1:
+            return Repeat.REDELIVERED
+        if complete is None:
+            return Repeat.NOTHING
+        before, when = complete
+        if before != published:
+            return Repeat.FOREIGN
+        closed, opened = self.away
+        since = when if opened == math.inf else opened
+        crossed = (counted and now - when < CROSSED) or (closed <= when <= opened and now - since < REOPENED)
+        return Repeat.DUPLICATE if crossed else Repeat.REDELIVERED
+
+    def has(self, entry: EntryId) -> bool:
+        """Return whether records of an entry were acknowledged here, or are being: call ``fold`` before."""
+        return entry in self._complete or entry in self._parts or entry in self.open
+
+    def was_moved_back(self, key: RecordKey) -> None:
+        """Deliver records of incomplete entries again, marked: the broker moved the subscription back."""
+        complete = self._complete.get(key[:2])
+        if complete is not None:
+            self._complete[key[:2]] = (complete[0], -CROSSED)
+        parts = [(entry, published, bits) for entry, (published, bits) in self._parts.items()]
+        self._parts.clear()
+        for batch in self.open.values():
+            parts.append((batch.entry, batch.published, batch.settled))
+            batch.settled = 0
+        for entry, published, bits in parts:
+            before = self._moved.pop(entry, (published, 0))
+            self._moved[entry] = (published, bits | (before[1] if before[0] == published else 0))
+
+    def clear(self) -> None:
+        """Forget everything: the subscription was moved, or the topic was replaced."""
+        self.recent.clear()
+        self.open.clear()
+        self._parts.clear()
+        self._moved.clear()
+        self._complete.clear()
+
 
 #: Seconds between checks of batches waiting for their last record: none waits longer than two intervals.
 HOLD = 0.015
 
 
 class AckGrouping:
-    """The acknowledgements of one receiver.
+    """Passes the acknowledgements of one receiver to pulsar-client.
 
     Args:
         bridge: the event loop.
-        unsettled: the receiver's records, from which acknowledged ones are removed.
         settled: stores the acknowledged records.
 
     Attributes:
@@ -32,89 +188,58 @@ class AckGrouping:
         topics: for a pattern, the topics of the acknowledgements not yet sent by pulsar-client.
     """
 
-    def __init__(self, bridge: Bridge, unsettled: Unsettled, settled: Settled) -> None:
+    def __init__(self, bridge: Bridge, settled: Settled) -> None:
         self.last: float | None = None
         self.topics: set[str] = set()
         self._bridge = bridge
-        # Bound here, because every message is acknowledged; the objects never change.
-        self._out, self._copies, self._reread = unsettled.out, unsettled.copies, unsettled.reread
-        self._remember, self._time = settled.recent.append, bridge.loop.time
         self._settled = settled
         self._waiting: dict[BatchAcker, NativeConsumer] = {}  # incomplete batches with parts
         self._aged: list[BatchAcker] = []  # those already waiting at the last check
         self._timer: asyncio.TimerHandle | None = None
 
-    def acknowledge(self, records: Iterable[object], given_back: bool = False) -> None:
-        """Acknowledge unsettled records; anything else is ignored.
-
-        Args:
-            records: records passed by the client.
-            given_back: acknowledge returned records instead of those held by the application.
-        """
-        out, copies, reread = self._out, self._copies, self._reread
-        state = RETURNED if given_back else HELD
-        remember, now = self._remember, self._time()
+    def add(self, records: Iterable[PulsarRecord]) -> None:
+        """Acknowledge records."""
+        remember, self.last = self._settled.recent.append, self._bridge.loop.time()
+        now = self.last
         for record in records:
-            if out.get(record) is not state:  # type: ignore[call-overload]  # foreign ones are not in it
-                continue
-            assert isinstance(record, PulsarRecord)
-            del out[record]
-            if reread and record in reread:
-                reread.discard(record)
-                continue
-            batch = record.batch
+            batch, native_consumer = record.batch, record.native_consumer
             if batch is None:
-                native, native_consumer = record.native, record.native_consumer
+                native = record.native
                 native_consumer.native.acknowledge_async(native, None)
                 if native_consumer.topic is None:
                     self.topics.add(record.topic)
                 if native_consumer.persistent or native_consumer.topic is None:
                     remember((native.message_id(), native.publish_timestamp(), now))
+                continue
+            batch.left = left = batch.left - 1
+            batch.settled |= 1 << record.serial - batch.first
+            if left == 0:
+                self._waiting.pop(batch, None)
+                batch.parts = []
+                whole = batch.whole()
+                native_consumer.native.acknowledge_async(whole, None)
+                self._settled.complete(batch, whole, now)
+            elif batch.parts:
+                batch.parts.append(record.native)
             else:
-                batch.left = left = batch.left - 1
-                batch.settled |= 1 << record.serial - batch.first
-                if left == 0:
-                    self._finish(batch, record.native_consumer, now)
-                elif batch.parts:
-                    batch.parts.append(record.native)
-                else:
-                    self._wait(batch, record)
-            if copies:
-                for native in copies.pop(record, ()):
-                    record.native_consumer.native.acknowledge_async(native, None)
-        self.last = now
+                batch.parts.append(record.native)
+                self._waiting[batch] = native_consumer
+                if self._timer is None:
+                    self._timer = self._bridge.loop.call_later(HOLD, self._check)
 
-    def _finish(self, batch: BatchAcker, native_consumer: NativeConsumer, now: float) -> None:
-        """Acknowledge a complete batch with one call."""
-        self._waiting.pop(batch, None)
-        batch.parts = []
-        whole = batch.whole()
-        native_consumer.native.acknowledge_async(whole, None)
-        settled = self._settled
-        if settled.open.get(batch.entry) is batch:
-            settled.open.pop(batch.entry, None)  # a receiver of another thread might evaluate it
-            settled.recent.append((whole, batch.published, now))
-
-    def _wait(self, batch: BatchAcker, record: PulsarRecord) -> None:
-        """Hold the first acknowledgement of a batch for the others."""
-        batch.parts.append(record.native)
-        self._waiting[batch] = record.native_consumer
-        if self._timer is None:
-            self._timer = self._bridge.loop.call_later(HOLD, self._look)
-
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Send acknowledgements that have waited since the last check."""
         self._timer = None
         if self._bridge.failure is not None:
             return
-        self._report(self._aged)
+        self._send(self._aged)
         self._aged = list(self._waiting)
         if self._aged:
-            self._timer = self._bridge.loop.call_later(HOLD, self._look)
+            self._timer = self._bridge.loop.call_later(HOLD, self._check)
 
     def flush(self) -> None:
         """Send waiting acknowledgements."""
-        self._report(list(self._waiting))
+        self._send(list(self._waiting))
         self._aged = []
         if self._timer is not None:
             self._timer.cancel()
@@ -126,7 +251,7 @@ class AckGrouping:
             self.last = None
             self.topics.clear()
 
-    def _report(self, batches: Iterable[BatchAcker]) -> None:
+    def _send(self, batches: Iterable[BatchAcker]) -> None:
         for batch in batches:
             native_consumer = self._waiting.pop(batch, None)
             if native_consumer is None:  # completed meanwhile
@@ -136,10 +261,7 @@ class AckGrouping:
                 native_consumer.native.acknowledge_async(native, None)
             self.last = self._bridge.loop.time()
 
-    def forget(self, native_consumer: NativeConsumer) -> None:
-        """Drop waiting acknowledgements of a native consumer whose ids start over."""
-        self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not native_consumer}
-
-    def clear(self) -> None:
-        """Drop waiting acknowledgements: the subscription was moved."""
-        self._waiting.clear()
+    def forget(self, native_consumer: NativeConsumer | None = None) -> None:
+        """Drop waiting acknowledgements of a native consumer whose ids start over, or all: the subscription moved."""
+        for batch in [one for one, owner in self._waiting.items() if native_consumer in (None, owner)]:
+            del self._waiting[batch]

@@ -19,8 +19,7 @@ from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.consumers.pausing import LateAcker, queue_size
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG, Kit, send
@@ -40,14 +39,14 @@ def test_the_queue_of_one_partition_is_its_share_and_never_empty(
 
 async def test_a_second_stop_changes_nothing() -> None:
     """What is given back to a stopped receiver lets the copies of others go when its delay is over."""
-    bridge, prior = Bridge(), PriorDeliveries()
+    bridge, others = Bridge(), SubscriptionRecords()
     subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
 
     async def open_native(topic: str | None, size: int) -> FakeConsumer:
         return FakeConsumer()
 
     one, other = (
-        PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None, prior, ReturnCounts(), Share(1 << 20))
+        PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None, others, Share(1 << 20))
         for _ in range(2)
     )
     for receiver in (one, other):

@@ -31,8 +31,7 @@ from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.consumers import prefetch_limit
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.records import Outcomes, record
 from tests.support.broker import TestBroker
@@ -168,7 +167,7 @@ class Desk:
         self.may_open.set()
         subscription = Subscription(tuple(self.topics), "s", kind, config or ConsumerConfig())
         self.receiver = PulsarReceiver(
-            Bridge(), subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(400)
+            Bridge(), subscription, lambda: None, lambda receiver: None, SubscriptionRecords(), Share(400)
         )
         self.receiver.opens_with(lambda _: self.open)
         for consumer, topic in zip(self.consumers, self.topics, strict=True):

@@ -22,8 +22,7 @@ from jmsaio.transport.pulsar.dead_letters import LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber, last_message_id
-from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 from tests.kit.native_fakes import OK, FakeConsumer, from_thread
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
@@ -213,7 +212,7 @@ async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_letters)
     receiver = PulsarReceiver(
-        bridge, subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(1000)
+        bridge, subscription, lambda: None, lambda receiver: None, SubscriptionRecords(), Share(1000)
     )
     receiver.opens_with(lambda _: lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
     await subscriber._add(receiver, subscription, topics[:1])

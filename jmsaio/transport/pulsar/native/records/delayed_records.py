@@ -1,0 +1,85 @@
+"""``DelayedRecords``: limits the records that wait in the client for their delivery times."""
+
+from __future__ import annotations
+
+import logging
+
+import attrs
+
+from jmsaio.codec.headers import due
+from jmsaio.errors import MalformedMessageError
+from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+
+_log = logging.getLogger(__name__)
+
+#: Maximum records kept by one receiver.
+MOST_RECORDS = 10_000
+#: Maximum bytes kept; the records that reach it might exceed it.
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def early_until(record: PulsarRecord, now: int) -> int | None:
+    """Return when a record that is early at ``now`` is due, in milliseconds since the epoch; None if it is due."""
+    try:
+        return due(record, now) or None
+    except MalformedMessageError:  # the application receives the error with the record
+        return None
+
+
+@attrs.define(eq=False)
+class DelayedRecords:
+    """The number and size of one receiver's delayed records.
+
+    Pulsar delivers them at once on exclusive and failover subscriptions. A delayed record stays in its receiver,
+    unacknowledged, until its time. It was received from the native consumer, so its permit is returned and later
+    records pass. At the limit, the receiver pauses until some are due.
+
+    Attributes:
+        what: source of the records, for the warning.
+        clock: clock of their event loop.
+    """
+
+    what: str
+    most_records: int = MOST_RECORDS
+    most_bytes: int = MOST_BYTES
+    clock: Clock = attrs.field(factory=SystemClock)
+    count: int = attrs.field(default=0, init=False)
+    _times: SteadyTimes = attrs.field(default=attrs.Factory(lambda self: SteadyTimes(self.clock), takes_self=True))
+    _bytes: int = attrs.field(default=0, init=False)
+    _warned: bool = attrs.field(default=False, init=False)
+
+    def due(self, record: PulsarRecord) -> float | None:
+        """Return the steady due time of a record; None if it is due."""
+        when = early_until(record, int(self.clock.now() * 1000))
+        return None if when is None else self._times.at(when / 1000)
+
+    def add(self, record: PulsarRecord) -> None:
+        """Count a record that waits."""
+        self.count += 1
+        self._bytes += record.size
+
+    def remove(self, record: PulsarRecord) -> None:
+        """Count a record that no longer waits."""
+        self.count -= 1
+        self._bytes -= record.size
+
+    def room(self) -> int:
+        """Return the number of records that can still be kept. At 0 receiving pauses, which is logged once per pause.
+
+        A pause soon after another counts as the same one: a new one is logged only after half of the records were
+        delivered.
+        """
+        if self.count < self.most_records and self._bytes < self.most_bytes:
+            if 2 * self.count < self.most_records and 2 * self._bytes < self.most_bytes:
+                self._warned = False
+            return self.most_records - self.count
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, the "
+                "maximum; later messages wait until some are due. The broker itself delays on shared subscriptions "
+                "(for simple topic consumers: jms.useExclusiveSubscriptionsForSimpleConsumers=false)",
+                self.what, self.count, self._bytes,
+            )  # fmt: skip
+        return 0

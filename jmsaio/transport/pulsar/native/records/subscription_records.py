@@ -1,0 +1,253 @@
+"""``SubscriptionRecords``: what the receivers of one subscription in this process know of each other's records.
+
+The broker stores, redelivers and counts entries, and sends them to any consumer:
+
+* It counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
+  or when prefetched records were returned undelivered. Redeliveries caused by this process are known and subtracted;
+  those caused by other processes can't be distinguished from failures.
+* Closing a consumer, which is how a receiver stops, returns its records at once and uncounted. So receivers keep back
+  the records that another one's application still holds, and mark the ones that an application had before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable
+from typing import Protocol, TypeVar
+from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
+
+import attrs
+
+from jmsaio.model.wire import EntryId
+from jmsaio.rules.record_life import redelivery_count
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord, RecordKey
+
+#: Maximum entries, and records, of which one subscription stores counts.
+REMEMBERED = 50_000
+#: Maximum marks of the process.
+MARKS = 100_000
+
+_Counted = TypeVar("_Counted", EntryId, RecordKey)
+_Identity = tuple[str, tuple[str, ...], str | None]
+
+
+@attrs.define(eq=False)
+class Marks:
+    """Records that an application had, and that the broker redelivers uncounted: by subscription, entry and index.
+
+    They survive their receivers and connections: the next one marks the records as redelivered.
+    """
+
+    _entries: OrderedDict[tuple[str, str], dict[EntryId, dict[int, int]]] = attrs.field(
+        factory=OrderedDict, init=False
+    )  # publish times: another record might later have the same id
+    _count: int = attrs.field(default=0, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # connections can have their own threads
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, subscription: str, records: Iterable[PulsarRecord]) -> None:
+        """Mark records; the oldest marks are dropped at the limit."""
+        with self._lock:
+            for record in records:
+                entries = self._entries.setdefault((record.topic, subscription), {})
+                ledger, entry, index = record.record_key
+                marks = entries.setdefault((ledger, entry), {})
+                self._count += index not in marks
+                marks[index] = record.publish_time
+            while self._count > MARKS:
+                first, entries = next(iter(self._entries.items()))
+                self._count -= len(entries.pop(next(iter(entries))))
+                if not entries:
+                    del self._entries[first]
+
+    def of(self, topic: str | None, subscription: str) -> Container[EntryId]:
+        """Return the entries of a topic with marks, which other threads can change; empty for a pattern's topics."""
+        return () if topic is None else self._entries.get((topic, subscription), ())
+
+    def apply(self, subscription: str, record: PulsarRecord) -> None:
+        """Mark a record as redelivered if it has a mark, which is removed."""
+        ledger, entry, index = record.record_key
+        with self._lock:
+            entries = self._entries.get((record.topic, subscription), {})
+            marks = entries.get((ledger, entry), {})
+            if marks.get(index) != record.publish_time:
+                return
+            del marks[index]
+            self._count -= 1
+            if not marks:
+                del entries[ledger, entry]
+            if not entries:
+                del self._entries[record.topic, subscription]
+        record.mark_delivered()
+
+    def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
+        """Remove the marks of a subscription that was moved, or of topics whose ids start over."""
+        with self._lock:
+            for key in [key for key in self._entries if key[1] == subscription and concerned(key[0])]:
+                self._count -= sum(map(len, self._entries.pop(key).values()))
+
+
+class Tracker(Protocol):
+    """The part of ``UnackedTracker`` used by other receivers, from any thread."""
+
+    @property
+    def link(self) -> object:
+        """Equal for the receivers of one connection to the broker."""
+
+    @property
+    def records(self) -> list[PulsarRecord]:
+        """Its unsettled records."""
+
+    def settles_late(self, now: float) -> bool:
+        """Return whether it is stopped, or was until a moment ago."""
+
+    def recognize(
+        self, records: list[PulsarRecord], now: float
+    ) -> tuple[dict[PulsarRecord, PulsarRecord], list[PulsarRecord]]:
+        """Return the ``records`` that its application holds, each with its own one, and the acknowledged ones."""
+
+
+_all: WeakValueDictionary[tuple[str, _Identity], SubscriptionRecords] = WeakValueDictionary()
+_lock = threading.Lock()  # receivers of one subscription can run in several threads
+_marks = Marks()
+
+
+@attrs.define(eq=False)
+class SubscriptionRecords:
+    """Shared by all receivers of one subscription in this process.
+
+    Attributes:
+        trackers: trackers of those receivers.
+        marks: the marks of the process.
+    """
+
+    trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
+    marks: Marks = attrs.field(factory=Marks)
+    _entries: OrderedDict[EntryId, int] = attrs.field(factory=OrderedDict, init=False)
+    _records: OrderedDict[RecordKey, int] = attrs.field(factory=OrderedDict, init=False)
+    #: The receiver of each entry; None if several had it, perhaps each a part of it.
+    _takers: OrderedDict[EntryId, ReferenceType[Tracker] | None] = attrs.field(factory=OrderedDict, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    def __bool__(self) -> bool:
+        return bool(self._entries) or len(self.trackers) > 1
+
+    def join(self, tracker: Tracker) -> None:
+        """Add a receiver; from the second on, the receiver of each entry is stored."""
+        with self._lock:
+            present = list(self.trackers)
+            self.trackers = WeakSet([*present, tracker])  # a new set: other threads might be reading the old one
+        if len(present) == 1:
+            self._taken_before(present[0], present[0].records)
+
+    def leave(self, tracker: Tracker) -> None:
+        """Remove a closed receiver."""
+        with self._lock:
+            self.trackers = WeakSet(other for other in self.trackers if other is not tracker)
+
+    def moved(self) -> None:
+        """Forget the receivers of entries: the subscription was moved, so they are delivered again to any receiver."""
+        with self._lock:
+            self._takers.clear()
+
+    def _taken_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
+        """Return the records whose entry another receiver had first."""
+        takers, reference, before = self._takers, ref(own), []
+        for record in records:
+            if record.topic.startswith("non-persistent://"):  # its ids identify nothing
+                continue
+            entry = record.record_key[:2]
+            if takers.setdefault(entry, reference) != reference:
+                takers[entry] = None
+                before.append(record)
+        with self._lock:
+            while len(takers) > REMEMBERED:
+                takers.popitem(last=False)
+        return before
+
+    def entry_returned(self, ledger: int, entry: int) -> None:
+        """Count an entry returned to the broker, which counts it as well."""
+        _count(self._entries, (ledger, entry))
+
+    def record_failed(self, key: RecordKey) -> None:
+        """Count a record that the application had and returned."""
+        _count(self._records, key)
+
+    def failures(self, key: RecordKey) -> int:
+        """Return how often applications of this process returned a record."""
+        return self._records.get(key, 0)
+
+    def redeliveries(self, key: RecordKey, counted: int) -> int:
+        """Return the redeliveries of a record caused by applications of this process, or by other processes.
+
+        Args:
+            counted: redeliveries of its entry, as counted by the broker.
+        """
+        return redelivery_count(self.failures(key), counted, self._entries.get(key[:2], 0))
+
+    def copies(
+        self, own: Tracker, records: list[PulsarRecord], now: float
+    ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
+        """Return copies of another receiver's records: those that it holds, and those that it acknowledged.
+
+        An entry returned by one receiver is redelivered whole, to any of them, including records that the application
+        holds or that the receiver's queue still contains.
+
+        After a lost connection or an unload, everything unacknowledged is redelivered to any of them, uncounted.
+        Records held from a receiver of the same connection are kept back as well; all others are marked as redelivered:
+        an acknowledgement might have been lost, unless that receiver stopped, and another connection might stay lost.
+        """
+        others = [unacked for unacked in self.trackers if unacked is not own]
+        if not others:
+            return [], []
+        crossed = {one for one in self._taken_before(own, records) if one.record_key[:2] not in self._entries}
+        suspects = [one for one in records if one in crossed or one.record_key[:2] in self._entries]
+        held: list[PulsarRecord] = []
+        settled: list[PulsarRecord] = []
+        for other in others if suspects else ():
+            has, acknowledged = other.recognize(suspects, now)
+            doubtful = set() if other.settles_late(now) else crossed.intersection(acknowledged)
+            if other.link is not own.link:
+                for record in crossed & has.keys():  # both are delivered, in any order
+                    has.pop(record).mark_delivered()
+                    doubtful.add(record)
+            for record in doubtful:
+                record.mark_delivered()
+            held += has
+            settled += [record for record in acknowledged if record not in doubtful]
+        return held, settled
+
+    def still_held(
+        self, own: Tracker, copies: list[PulsarRecord], now: float
+    ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
+        """Return the kept-back ``copies`` that another receiver still holds, and those that it acknowledged."""
+        held: list[PulsarRecord] = []
+        settled: list[PulsarRecord] = []
+        for other in self.trackers:
+            if other is not own:
+                has, acknowledged = other.recognize(copies, now)
+                held += has
+                settled += acknowledged
+        return held, settled
+
+
+def _count(counts: OrderedDict[_Counted, int], key: _Counted) -> None:
+    counts[key] = counts.pop(key, 0) + 1
+    if len(counts) > REMEMBERED:
+        counts.popitem(last=False)
+
+
+def subscription_records(broker: str, identity: _Identity) -> SubscriptionRecords:
+    """Return the knowledge of a subscription, shared by all its receivers in this process.
+
+    Args:
+        broker: the broker's service URL.
+    """
+    with _lock:
+        found = _all.get((broker, identity))
+        if found is None:
+            found = _all[broker, identity] = SubscriptionRecords(_marks)
+        return found
