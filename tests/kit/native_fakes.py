@@ -247,3 +247,13 @@ def make_record(
     """A record of a fake message."""
     consumer: Any = FakeNativeConsumer() if native_consumer is None else native_consumer
     return PulsarRecord(FakeMessage(entry, index), consumer, serial, count)
+
+
+async def unsubscribed(subscription: object, topic: str | None, size: int) -> FakeConsumer:
+    """Subscribe for a receiver that is never stopped."""
+    raise AssertionError(topic)
+
+
+async def unanswered(topic: str, timeout: float) -> None:
+    """Wait for an answer to a receiver that has no pattern."""
+    raise AssertionError(topic)

@@ -73,6 +73,8 @@ class NativeConsumer:
         wake: called when an armed receive was answered, or an unreported message was found.
 
     Attributes:
+        native: the native consumer or reader.
+        settling: settles records: ``native``, or what settles them while it is stopped.
         failure: error that ended it, or None.
         serial: serial number of the last record created from its messages.
         batch: batch of its last message, or None.
@@ -91,6 +93,7 @@ class NativeConsumer:
         wake: Callable[[], None],
     ) -> None:
         self.native = native
+        self.settling: SettlingHandle = native
         self.topic = topic
         self.failure: JMSError | None = None
         self.stopped = False
@@ -116,7 +119,7 @@ class NativeConsumer:
 
     def release(self) -> None:
         """Drop the native consumer or reader, which is closed."""
-        self.native = Released()  # type: ignore[assignment]  # its calls return nothing
+        self.native = self.settling = Released()  # type: ignore[assignment]  # its calls return nothing
         self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
         self._cancel_look()
 
@@ -313,21 +316,18 @@ class NativeConsumer:
         self._high = None
         self._again = False
 
-    def stop(self, native: SettlingHandle) -> None:
-        """Stop receiving: the consumer is being closed, and ``native`` settles the remaining records."""
+    def stop(self, settling: SettlingHandle) -> None:
+        """Stop receiving: the consumer is being closed, and ``settling`` settles the remaining records."""
         self.stopped = True
-        self.native = native  # type: ignore[assignment]  # a stopped one is only used to settle
+        self.settling = settling
         self._late = []
         self._cancel_look()
         self.batch = None
 
-    def resume(
-        self, native: ConsumerHandle, receive: Callable[[OnMessage], None], receive_now: Callable[[int], MessageHandle]
-    ) -> None:
+    def resume(self, native: ConsumerHandle) -> None:
         """Receive from another consumer of the same topic, after the old one's receive was answered (``disarmed``)."""
-        self.native = native
-        self._receive = receive
-        self._receive_now = receive_now
+        self.native = self.settling = native
+        self._receive, self._receive_now = native.receive_async, native.receive
         self.failure = None
         self.stopped = False
 

@@ -33,16 +33,16 @@ class NativeConsumers:
 
     Args:
         woken: called when messages might be available.
-
-    Attributes:
         answered: waits until the broker of one of a pattern's topics answers.
     """
 
-    def __init__(self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None]) -> None:
+    def __init__(
+        self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None], answered: Answered
+    ) -> None:
         self._bridge = bridge
         self._subscription = subscription
         self._woken = woken
-        self.answered: Answered | None = None
+        self._answered = answered
         self._all: list[NativeConsumer] = []
         self._turn = 0
         self._abandoned = False
@@ -101,8 +101,7 @@ class NativeConsumers:
             TransportError: there was no answer; OperationTimeoutError if there was none in time.
         """
         if self._subscription.pattern is not None:
-            assert self.answered is not None
-            await together(self.answered(topic, timeout) for topic in topics)
+            await together(self._answered(topic, timeout) for topic in topics)
             return
         asking = self._start(
             lambda native_consumer: native_consumer.native.get_last_message_id_async, "wait for receipts"

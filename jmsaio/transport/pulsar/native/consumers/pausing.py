@@ -1,10 +1,15 @@
-"""``Pausing``: stops receiving while the application can still settle the records that it holds.
+"""``Pausing``: stops receiving while the application can still settle its records, and limits what is prefetched.
 
 pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer returns
 prefetched records uncounted. Closing also returns the records held by the application. Other receivers of this
 transport keep their copies back until they are settled (``SubscriptionRecords``); other clients receive them at once,
 as from the Java client. Later acknowledgements are sent through a temporary consumer without prefetch
 (``LateAcker``).
+
+pulsar-client prefetches by number: a receiver queue of 1000 holds 4 GB of messages of 4 MB. The queue of a consumer
+can't be changed, so a receiver with large messages is stopped and resumed at once with a smaller queue, and with a
+larger one when they are small again. This happens only while the application holds none of its records, because closing
+also returns those to others; and never if a topic is not persistent, because closing a consumer loses its queue there.
 """
 
 from __future__ import annotations
@@ -17,9 +22,10 @@ from typing import Any
 
 import attrs
 
-from jmsaio.errors import JMSError, OperationTimeoutError
+from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, open_together, wait_for
+from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, open_together, wait_for
 from jmsaio.transport.pulsar.native.binding.handles import (
     ConsumerHandle,
     MessageHandle,
@@ -29,6 +35,7 @@ from jmsaio.transport.pulsar.native.binding.handles import (
 )
 from jmsaio.transport.pulsar.native.consumers.native_consumers import NativeConsumers
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
+from jmsaio.transport.waiting import end
 
 _log = logging.getLogger(__name__)
 
@@ -121,17 +128,27 @@ OpenNative = Callable[[str | None, int], Coroutine[Any, Any, ConsumerHandle]]
 
 #: Maximum seconds to close the consumer for late acknowledgements.
 _CLOSE = 10.0
+#: Seconds without deliveries in which the application can settle its records.
+PATIENCE = 0.25
+#: Seconds after which it subscribes again for a reason other than size, settled or not.
+RENEWAL = 3.0
+#: Seconds between two attempts, and before a queue grows.
+PAUSE = 5.0
+#: Maximum seconds to subscribe again.
+_TIMEOUT = 30.0
 
 
 class Pausing:
-    """Stops and resumes one receiver.
+    """Stops and resumes one receiver, and reopens it with another queue.
+
+    Args:
+        share: bytes that the receiver can prefetch.
+        open_native: subscribes again.
+        woken: called when records might be available.
 
     Attributes:
         stopped: whether its native consumers are closed.
-        open_native: subscribes again.
         size: native receiver queue size of each topic, for ``resume``.
-        usual_size: configured value of ``size``.
-        woken: called when records might be available.
     """
 
     def __init__(
@@ -140,27 +157,31 @@ class Pausing:
         subscription: Subscription,
         unacked: UnackedTracker,
         native_consumers: NativeConsumers,
+        share: Share,
+        open_native: OpenNative,
         woken: Callable[[], None],
     ) -> None:
         self.stopped = False
-        self.open_native: OpenNative | None = None
-        self.size = self.usual_size = queue_size(subscription, 1)
+        self.size = self._usual_size = queue_size(subscription, 1)
         self._bridge = bridge
         self._subscription = subscription
         self._unacked = unacked
         self._native_consumers = native_consumers
-        self.woken = woken
+        self._share = share
+        self._open_native = open_native
+        self._woken = woken
         self._ackers: list[LateAcker] = []
         self._briefly = False
+        self._largest = 0  # bytes of a message, of the recent ones
+        self._wanted = 0  # queue size with which to reopen; 0: it stays
+        self._must = False  # reopen even if the application does not settle its records
+        self._patient_until = 0.0
+        self._not_before = 0.0
+        self._changing: asyncio.Task[None] | None = None
 
     def sized(self) -> None:
         """Update the queue size after an increase of the number of native consumers."""
-        self.size = self.usual_size = queue_size(self._subscription, len(self._native_consumers))
-
-    def can_move(self) -> bool:
-        """Return whether stopping takes no records from the application; on an exclusive subscription it never does."""
-        exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
-        return not self.stopped and (exclusive or not self._unacked.any_delivered)
+        self.size = self._usual_size = queue_size(self._subscription, len(self._native_consumers))
 
     async def stop(self, timeout: float, *, briefly: bool = False) -> None:
         """Close the native consumers.
@@ -171,7 +192,7 @@ class Pausing:
 
         Cancellation: closing continues.
         """
-        if self.stopped or self.open_native is None:
+        if self.stopped:
             return
         self.stopped, self._briefly = True, briefly
         self._unacked.stop(briefly=briefly)
@@ -180,7 +201,7 @@ class Pausing:
             topic = native_consumer.topic
             words = f"close {topic or self._subscription.pattern}, subscription {self._subscription.name}"
             native = native_consumer.native
-            acker = LateAcker(self._bridge, partial(self.open_native, topic, 0), words, _CLOSE, briefly)
+            acker = LateAcker(self._bridge, partial(self._open_native, topic, 0), words, _CLOSE, briefly)
             self._ackers.append(acker)
             native_consumer.stop(acker)
             closing[self._bridge.start(native.close_async, words)] = words
@@ -191,12 +212,12 @@ class Pausing:
 
         Args:
             timeout: seconds to wait.
-            prefetch: whether to receive, too; otherwise the consumers receive nothing.
+            prefetch: whether to receive; otherwise the consumers receive nothing.
 
         Raises:
             JMSError: subscribing failed.
         """
-        if not self.stopped or self.open_native is None:
+        if not self.stopped:
             return
         deadline = self._bridge.loop.time() + timeout
         if not self._briefly:
@@ -206,26 +227,17 @@ class Pausing:
                 raise OperationTimeoutError(f"resume {self._subscription.name}: it did not stop in {timeout:g} s")
         size = self.size if prefetch else 0
         natives = await open_together(
-            [self.open_native(native_consumer.topic, size) for native_consumer in self._native_consumers]
+            [self._open_native(native_consumer.topic, size) for native_consumer in self._native_consumers]
         )
         for native_consumer, native in zip(self._native_consumers, natives, strict=True):
-            native_consumer.resume(native, native.receive_async, native.receive)
-        self._hand_over(natives)
+            native_consumer.resume(native)
+        # Acknowledgements made meanwhile go through the new consumers; their records are redelivered anyway.
+        passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
+        self._unacked.resume(acknowledged=any(passed))
         self.stopped = False
         self._ackers.clear()
         if prefetch:
-            self._bridge.loop.call_soon(self.woken)
-
-    def _hand_over(self, natives: list[ConsumerHandle]) -> None:
-        """Send acknowledgements made meanwhile through the new consumers; their records are redelivered anyway."""
-        passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
-        self._unacked.resume(acknowledged=any(passed))
-
-    def flush(self) -> None:
-        """Send late acknowledgements without ``resume``, which does not follow or has failed."""
-        self._briefly = False
-        for acker in self._ackers:
-            acker.flush()
+            self._bridge.loop.call_soon(self._woken)
 
     async def drain(self, timeout: float) -> None:
         """Wait until late acknowledgements are sent.
@@ -250,6 +262,133 @@ class Pausing:
     async def aclose(self, timeout: float) -> None:
         """Wait up to ``timeout`` seconds until late acknowledgements are sent."""
         await asyncio.gather(*(acker.aclose(timeout) for acker in self._ackers))
+
+    # reopening with another queue
+
+    def check_sizes(self) -> None:
+        """Check each native consumer's first message, so that its size is known before the application receives."""
+        if self.stopped:
+            return
+        for native_consumer in self._native_consumers:
+            if self.size > 1 and native_consumer.failure is None:
+                message = native_consumer.peek()
+                if message is not None and self.too_large([message]):
+                    return
+
+    def too_large(self, natives: list[MessageHandle]) -> bool:
+        """Record the sizes of received messages.
+
+        Returns:
+            True if the receiver subscribes again now, so that they are redelivered.
+        """
+        largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
+        self._largest = largest = max(largest, self._largest - (self._largest >> 4))
+        size, now = self.size, self._bridge.loop.time()
+        wanted = max(1, min(self._usual_size, self._share.each // (largest + 1)))
+        shrinks = size > 1 and wanted < size // 2
+        if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
+            return False
+        if any(
+            native_consumer.topic is not None and not native_consumer.persistent
+            for native_consumer in self._native_consumers
+        ):
+            return False
+        if self._can_reopen:
+            self._begin(wanted)
+            return True
+        if shrinks:
+            self._wanted = wanted
+            self._patient_until = now + PATIENCE
+        self._not_before = now + PAUSE
+        return False
+
+    @property
+    def _can_reopen(self) -> bool:
+        """Whether that takes no records from the application; on an exclusive subscription it never does."""
+        exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
+        return not self.stopped and (exclusive or not self._unacked.any_delivered)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether receiving pauses: the queue is being changed, or the application is to settle its records."""
+        if self._changing is not None:
+            return True
+        if not self._wanted:
+            return False
+        if self.stopped:  # it subscribes again on resume
+            self._wanted, self._must = 0, False
+            return False
+        impatient = self._bridge.loop.time() > self._patient_until
+        if self._can_reopen or (self._must and impatient):
+            self._begin(self._wanted)
+        elif impatient:
+            self._wanted = 0
+            return False
+        else:
+            self._bridge.loop.call_later(PATIENCE / 20, self._woken)
+        return True
+
+    def renew(self) -> None:
+        """Subscribe again soon, with the same queue: pulsar-client lost permits, so the broker sends too little."""
+        if self.stopped or self._changing is not None or self._must:
+            return
+        self._wanted = self._wanted or self.size
+        self._patient_until, self._must = self._bridge.loop.time() + RENEWAL, True
+        self._woken()
+
+    def _begin(self, size: int) -> None:
+        self._wanted, self._must = 0, False
+        self._not_before = self._bridge.loop.time() + PAUSE
+        self.size = size
+        self._changing = self._bridge.task(self._change())
+
+    async def _change(self) -> None:
+        try:
+            while True:
+                if await self._attempt():
+                    return
+                await asyncio.sleep(PAUSE)
+        except JMSError as error:
+            for native_consumer in self._native_consumers:
+                native_consumer.failure = native_consumer.failure or error
+            self._bridge.loop.call_soon(self._woken)
+        finally:
+            self._changing = None
+            self._briefly = False
+            for acker in self._ackers:  # they are not resumed, so that late acknowledgements need other consumers
+                acker.flush()
+
+    async def _attempt(self) -> bool:
+        """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end.
+
+        pulsar-client's own consumers would survive that as well.
+        """
+        try:
+            await self.stop(_TIMEOUT, briefly=True)
+        except JMSError as error:  # it is closed all the same; the broker returns everything when it notices
+            _log.warning("a consumer was closed without the broker's answer: %s", error)
+        try:
+            await self.resume(_TIMEOUT)
+        except (BrokerUnavailableError, ConsumerBusyError, OperationTimeoutError) as error:
+            _log.warning("receiving pauses, and is tried again: %s", error)
+            return False
+        return True
+
+    async def changed(self, timeout: float) -> None:
+        """Wait until a change in progress has ended; abort it after ``timeout`` seconds.
+
+        Cancellation: the change continues.
+        """
+        task = self._changing
+        if task is not None and not await wait_for(asyncio.wait([task]), timeout):
+            await end([task], min(timeout, LINGER))
+            self._changing = None  # even if it had not begun
+
+    def give_up(self) -> None:
+        """Abort a change in progress: the receiver closes, and nothing else would close newly opened consumers."""
+        task = self._changing
+        if task is not None and not task.cancelling():  # a second cancellation would end the wait for a pending opening
+            task.cancel()
 
 
 def queue_size(subscription: Subscription, count: int) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -23,8 +24,7 @@ from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, Messa
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.consumers.native_consumers import Answered, NativeConsumers
-from jmsaio.transport.pulsar.native.consumers.pausing import OpenNative, Pausing
-from jmsaio.transport.pulsar.native.consumers.prefetch_limit import PrefetchLimit
+from jmsaio.transport.pulsar.native.consumers.pausing import Pausing
 from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
 from jmsaio.transport.waiting import end
@@ -64,6 +64,9 @@ class MixedBatches:
             self._last = here
 
 
+#: Subscribes to a topic (None: the subscription's pattern), with a given receiver queue size.
+Subscribe = Callable[[Subscription, str | None, int], Coroutine[Any, Any, ConsumerHandle]]
+
 #: Seconds between pulsar-client's sends of grouped acknowledgements; the Python package has no setting for it.
 ACK_GROUP_TIME = 0.1
 
@@ -77,6 +80,8 @@ class PulsarReceiver:
         closed: called when the receiver is closed.
         others: what the receivers of the subscription in this process know of each other's records.
         share: bytes prefetched by the receivers of the transport.
+        subscribe: opens another native consumer, after ``stop``.
+        answered: waits until the broker of one of a pattern's topics answers.
         letters: moves records returned too often to the dead letters; None without a policy.
 
     Attributes:
@@ -92,6 +97,8 @@ class PulsarReceiver:
         closed: Callable[[PulsarReceiver], None],
         others: SubscriptionRecords,
         share: Share,
+        subscribe: Subscribe,
+        answered: Answered,
         letters: DeadLetters | None = None,
     ) -> None:
         self.subscription = subscription
@@ -101,11 +108,12 @@ class PulsarReceiver:
         self._on_closed = closed
         self._letters = letters
         self._unacked = UnackedTracker(bridge, subscription, self._woken, others, letters, self.renew)
-        self._natives = NativeConsumers(bridge, subscription, self._woken)
-        self._pausing = Pausing(bridge, subscription, self._unacked, self._natives, self._woken)
-        self._open_native: Callable[[Subscription], OpenNative] | None = None
+        self._natives = NativeConsumers(bridge, subscription, self._woken, answered)
         self._share = share
-        self._prefetch_limit = PrefetchLimit(bridge, self._pausing, self._natives, self._share)
+        self._pausing = Pausing(
+            bridge, subscription, self._unacked, self._natives, share,
+            lambda topic, size: subscribe(self.subscription, topic, size), self._woken,
+        )  # fmt: skip
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._mixed = MixedBatches(subscription) if subscription.type is SubscriptionType.KEY_SHARED else None
@@ -156,12 +164,6 @@ class PulsarReceiver:
         """Whether ``aclose`` was called."""
         return self._closed
 
-    def opens_with(self, open_native: Callable[[Subscription], OpenNative], answered: Answered | None = None) -> None:
-        """Set the functions that subscribe again after ``stop``, and that wait for an answer of a topic's broker."""
-        self._open_native = open_native
-        self._pausing.open_native = open_native(self.subscription)
-        self._natives.answered = answered
-
     def on_close(self, function: Callable[[], object]) -> None:
         """Register a function to be called when the receiver is closed."""
         self._endings.append(function)
@@ -172,7 +174,7 @@ class PulsarReceiver:
 
     def _woken(self) -> None:
         if not self._closed and self._bridge.failure is None:
-            self._prefetch_limit.look()
+            self._pausing.check_sizes()
             self._wake()
 
     def _check(self) -> None:
@@ -186,7 +188,7 @@ class PulsarReceiver:
         unacked = self._unacked
         taken = unacked.take(limit)
         most = len(taken) + unacked.room(limit - len(taken))
-        if not self._prefetch_limit.waiting and len(taken) < most:
+        if not self._pausing.waiting and len(taken) < most:
             self._take(taken, most)
         if self._mixed is not None:
             self._mixed.look(taken)
@@ -204,7 +206,7 @@ class PulsarReceiver:
                 wanted = limit - len(taken)
                 natives = native_consumer.take(wanted)
                 if natives:
-                    if self._prefetch_limit.too_large(natives):
+                    if self._pausing.too_large(natives):
                         return  # from no consumer: nothing must reach the application before all are closed
                     self._unacked.admit(native_consumer, natives, taken)
                 if len(natives) < wanted:
@@ -256,7 +258,7 @@ class PulsarReceiver:
 
     def renew(self) -> None:
         """Reopen the native consumers as soon as the application has settled its records, or after 3 seconds."""
-        self._prefetch_limit.renew()
+        self._pausing.renew()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Wait until the queued acknowledgements are sent. See ``Receiver.settle``.
@@ -284,7 +286,7 @@ class PulsarReceiver:
         await self._unsubscribe(timeout)
 
     async def _unsubscribe(self, timeout: float) -> None:
-        await self._prefetch_limit.settled(timeout)
+        await self._pausing.changed(timeout)
         await self._pausing.resume(timeout, prefetch=False)
         await self._natives.unsubscribe(timeout)
 
@@ -294,7 +296,7 @@ class PulsarReceiver:
         Raises IllegalStateError if the receiver is stopped, so that there is no consumer to move.
         """
         self._check()
-        await self._prefetch_limit.settled(timeout)
+        await self._pausing.changed(timeout)
         if self._pausing.stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         native_consumers = self._natives.moved_by(position)
@@ -307,16 +309,15 @@ class PulsarReceiver:
     async def stop(self, timeout: float) -> None:
         """Stop receiving (see ``Receiver.stop``): the native consumers are closed (see ``Pausing``)."""
         self._check()
-        await self._prefetch_limit.settled(timeout)
+        await self._pausing.changed(timeout)
         if self._unacked.shared:
             await self._pausing.stop(timeout)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
         self._check()
-        await self._prefetch_limit.settled(timeout)
-        if self._pausing.stopped and self._open_native is not None:
+        await self._pausing.changed(timeout)
+        if self._pausing.stopped:
             self.subscription = self.subscription.showing(selector)
-            self._pausing.open_native = self._open_native(self.subscription)
         await self._pausing.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
@@ -355,11 +356,11 @@ class PulsarReceiver:
         """Send acknowledgements and close the native consumers."""
         timeout = deadline - self._bridge.loop.time()
         try:
-            await self._prefetch_limit.settled(timeout / 2)
+            await self._pausing.changed(timeout / 2)
             if self._letters is not None:
                 await self._letters.aclose(timeout / 2)
         finally:
-            self._prefetch_limit.give_up()
+            self._pausing.give_up()
             self._unacked.acks.flush()
             closing = self._natives.close()
             self._unacked.leave()

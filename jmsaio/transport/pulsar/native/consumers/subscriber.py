@@ -103,8 +103,9 @@ class Subscriber:
         letters = None
         if policy is not None:
             letters = DeadLetters(policy, subscription.name, self.open_sender, self.letters())
-        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, others, self.share, letters)
-        receiver.opens_with(lambda wanted: partial(self._subscribe, wanted), self._have_answered)
+        receiver = PulsarReceiver(
+            self.bridge, subscription, wake, closed, others, self.share, self._subscribe, self._have_answered, letters
+        )
         try:
             if subscription.pattern is not None:
                 receiver.add_native_consumer(await self._subscribe(subscription, None, 1), None)

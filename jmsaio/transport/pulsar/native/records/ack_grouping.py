@@ -205,7 +205,7 @@ class AckGrouping:
             batch, native_consumer = record.batch, record.native_consumer
             if batch is None:
                 native = record.native
-                native_consumer.native.acknowledge_async(native, None)
+                native_consumer.settling.acknowledge_async(native, None)
                 if native_consumer.topic is None:
                     self.topics.add(record.topic)
                 if native_consumer.persistent or native_consumer.topic is None:
@@ -217,7 +217,7 @@ class AckGrouping:
                 self._waiting.pop(batch, None)
                 batch.parts = []
                 whole = batch.whole()
-                native_consumer.native.acknowledge_async(whole, None)
+                native_consumer.settling.acknowledge_async(whole, None)
                 self._settled.complete(batch, whole, now)
             elif batch.parts:
                 batch.parts.append(record.native)
@@ -258,7 +258,7 @@ class AckGrouping:
                 continue
             parts, batch.parts = batch.parts, []
             for native in parts:
-                native_consumer.native.acknowledge_async(native, None)
+                native_consumer.settling.acknowledge_async(native, None)
             self.last = self._bridge.loop.time()
 
     def forget(self, native_consumer: NativeConsumer | None = None) -> None:

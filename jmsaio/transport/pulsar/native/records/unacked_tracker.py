@@ -253,7 +253,7 @@ class UnackedTracker:
             self.start_over(native_consumer)
             self._known.clear()
         elif repeat is Repeat.DUPLICATE:
-            native_consumer.native.acknowledge_async(record.native, None)
+            native_consumer.settling.acknowledge_async(record.native, None)
             return True
         elif repeat is Repeat.REDELIVERED or (not self.shared and native_consumer.is_known(record.native)):
             record.mark_delivered()
@@ -431,7 +431,7 @@ class UnackedTracker:
         if self._copies:
             for record in settled:
                 for native in self._copies.pop(record, ()):
-                    record.native_consumer.native.acknowledge_async(native, None)
+                    record.native_consumer.settling.acknowledge_async(native, None)
 
     def give_back(self, records: Iterable[SetAside], delay: float, *, counted: bool) -> None:
         """Schedule the redelivery of records after ``delay`` seconds, or move them to the dead letters.
@@ -591,7 +591,7 @@ class UnackedTracker:
 
     def _return_entry(self, record: PulsarRecord) -> bool:
         """Return a record's entry to the broker, or its chunks; return False if those are unknown."""
-        chunks, message_id, native = record.chunks, record.message_id, record.native_consumer.native
+        chunks, message_id, native = record.chunks, record.message_id, record.native_consumer.settling
         if chunks is None:
             native.negative_acknowledge(record.native if record.native is not None else native_position(message_id))
         else:

@@ -354,7 +354,7 @@ async def test_a_consumer_that_was_stopped_looks_into_its_new_queue_only(wait: f
     from_thread(scene.consumer.armed.pop(), _pulsar.Result.AlreadyClosed, None)
     with anyio.fail_after(5):
         await scene.native_consumer.disarmed()
-    scene.native_consumer.resume(new, new.receive_async, new.receive)
+    scene.native_consumer.resume(new)
     assert scene.take() == []
     new.queue.append(FakeMessage(7))
     await asyncio.sleep(SETTLED)

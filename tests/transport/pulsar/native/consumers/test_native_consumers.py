@@ -16,14 +16,14 @@ from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.results import DISCONNECTED
 from jmsaio.transport.pulsar.native.consumers.native_consumers import NativeConsumers
-from tests.kit.native_fakes import FakeConsumer
+from tests.kit.native_fakes import FakeConsumer, unanswered
 
 TOPIC = "persistent://public/default/t"
 
 
 def made(*topics: str | None, pattern: str | None = None) -> tuple[NativeConsumers, list[FakeConsumer]]:
     subscription = Subscription((), "s", SubscriptionType.SHARED, ConsumerConfig(), pattern=pattern)
-    natives, fakes = NativeConsumers(Bridge(), subscription, lambda: None), [FakeConsumer() for _ in topics]
+    natives, fakes = NativeConsumers(Bridge(), subscription, lambda: None, unanswered), [FakeConsumer() for _ in topics]
     for fake, topic in zip(fakes, topics, strict=True):
         natives.add(fake, topic)
     return natives, fakes

@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.consumers.pausing import LateAcker, queue_size
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
-from tests.kit.native_fakes import FakeConsumer, FakeMessage
+from tests.kit.native_fakes import FakeConsumer, FakeMessage, unanswered
 from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG, Kit, send
 
@@ -42,15 +42,16 @@ async def test_a_second_stop_changes_nothing() -> None:
     bridge, others = Bridge(), SubscriptionRecords()
     subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
 
-    async def open_native(topic: str | None, size: int) -> FakeConsumer:
+    async def subscribe(subscription: Subscription, topic: str | None, size: int) -> FakeConsumer:
         return FakeConsumer()
 
     one, other = (
-        PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None, others, Share(1 << 20))
+        PulsarReceiver(
+            bridge, subscription, lambda: None, lambda receiver: None, others, Share(1 << 20), subscribe, unanswered
+        )
         for _ in range(2)
     )
     for receiver in (one, other):
-        receiver.opens_with(lambda _: open_native)
         receiver.add_native_consumer(FakeConsumer(deque([FakeMessage(0)])), "t")
     [record] = one.receive(1)
     await one.stop(1)

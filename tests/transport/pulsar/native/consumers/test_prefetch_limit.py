@@ -1,4 +1,4 @@
-"""``PrefetchLimit``: what is prefetched is bounded in bytes."""
+"""``Pausing``: what is prefetched is bounded in bytes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from jmsaio.errors import (
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
-from jmsaio.transport.pulsar.native.consumers import prefetch_limit
+from jmsaio.transport.pulsar.native.consumers import pausing
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
-from tests.kit.native_fakes import FakeConsumer, FakeMessage
+from tests.kit.native_fakes import FakeConsumer, FakeMessage, unanswered
 from tests.kit.records import Outcomes, record
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Box, Kit
@@ -101,7 +101,7 @@ def size_of(box: Box) -> int:
 @pytest.fixture
 def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Share, "each", property(lambda self: 4 * LARGE))
-    monkeypatch.setattr(prefetch_limit, "PAUSE", 0.5)
+    monkeypatch.setattr(pausing, "PAUSE", 0.5)
 
 
 @pytest.mark.broker
@@ -167,13 +167,13 @@ class Desk:
         self.may_open.set()
         subscription = Subscription(tuple(self.topics), "s", kind, config or ConsumerConfig())
         self.receiver = PulsarReceiver(
-            Bridge(), subscription, lambda: None, lambda receiver: None, SubscriptionRecords(), Share(400)
-        )
-        self.receiver.opens_with(lambda _: self.open)
+            Bridge(), subscription, lambda: None, lambda receiver: None, SubscriptionRecords(), Share(400),
+            self.open, unanswered,
+        )  # fmt: skip
         for consumer, topic in zip(self.consumers, self.topics, strict=True):
             self.receiver.add_native_consumer(consumer, topic)
 
-    async def open(self, topic: str | None, size: int) -> FakeConsumer:
+    async def open(self, subscription: Subscription, topic: str | None, size: int) -> FakeConsumer:
         """The broker sends everything again that was not acknowledged."""
         await self.may_open.wait()
         if self.refusals:
@@ -246,7 +246,7 @@ async def test_what_comes_again_while_the_application_settles_has_its_time() -> 
     with anyio.fail_after(HANG):
         while not (again := desk.receiver.receive(1)):
             await anyio.lowlevel.checkpoint()
-        assert desk.receiver._prefetch_limit.waiting
+        assert desk.receiver._pausing.waiting
         desk.receiver.acknowledge(got)
         while not (once_more := desk.receiver.receive(1)):
             await anyio.sleep(0.001)
@@ -277,7 +277,7 @@ async def test_a_broker_that_is_away_delays_the_change(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As it delays pulsar-client's own consumers: the receiver does not end."""
-    monkeypatch.setattr(prefetch_limit, "PAUSE", 0.01)
+    monkeypatch.setattr(pausing, "PAUSE", 0.01)
     desk = Desk(SubscriptionType.SHARED)
     desk.refusals = [OperationTimeoutError("no answer"), BrokerUnavailableError("gone")]
     desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))

@@ -212,9 +212,9 @@ async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_letters)
     receiver = PulsarReceiver(
-        bridge, subscription, lambda: None, lambda receiver: None, SubscriptionRecords(), Share(1000)
-    )
-    receiver.opens_with(lambda _: lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
+        bridge, subscription, lambda: None, lambda receiver: None, SubscriptionRecords(), Share(1000),
+        subscriber._subscribe, subscriber._have_answered,
+    )  # fmt: skip
     await subscriber._add(receiver, subscription, topics[:1])
     await receiver.stop(HANG)
     await subscriber._add(receiver, subscription, topics[1:])

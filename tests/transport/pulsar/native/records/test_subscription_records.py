@@ -22,7 +22,7 @@ from jmsaio.transport.pulsar.native.records.subscription_records import (
     SubscriptionRecords,
     subscription_records,
 )
-from tests.kit.native_fakes import FakeConsumer, FakeMessage, FakeNativeConsumer, make_record
+from tests.kit.native_fakes import FakeConsumer, FakeMessage, FakeNativeConsumer, make_record, unanswered, unsubscribed
 from tests.kit.unacked import Desk, batch
 
 IDENTITY = ("s", ("t",), None)
@@ -95,7 +95,9 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
     subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     copies = [*batch(count=1), FakeMessage(1), FakeMessage(2)]
     one, other = (
-        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, counts, Share(1 << 20))
+        PulsarReceiver(
+            bridge, subscription, wake, lambda receiver: None, counts, Share(1 << 20), unsubscribed, unanswered
+        )
         for wake in (lambda: None, woken.set)
     )
     for receiver, messages in ((one, batch()), (other, copies)):
