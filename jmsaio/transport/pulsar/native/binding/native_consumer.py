@@ -20,7 +20,7 @@ queue is checked once after each arming, which is sufficient:
   nevertheless.
 * Checking creates no such gap itself: a receive with a time limit of 0 leaves nothing behind.
 * A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
-  for the next one, which it precedes (``NativeConsumer.take``).
+  for the next one, which it precedes (``NativeConsumer.receive``).
 
 A found message might also follow an answer pending from a native thread, which waits for a processor on a busy machine.
 So unless it directly follows the last message taken, it is held until that answer arrives, for up to ``HOLD``.
@@ -110,7 +110,7 @@ class NativeConsumer:
         self._armed = False
         self._late: list[MessageHandle] = []
         self._found: MessageHandle | None = None  # not reported, and held for an answer that might be pending
-        self._look_due: float | None = None  # loop time of the next check; None: no receive is armed, or it is done
+        self._check_due: float | None = None  # loop time of the next check; None: no receive is armed, or it is done
         self._timer: asyncio.TimerHandle | None = None  # a single one, none while it is idle
         self._answered = Waiters()
         self._inline: list[Any] = [None, None]
@@ -121,7 +121,7 @@ class NativeConsumer:
         """Drop the native consumer or reader, which is closed."""
         self.native = self.settling = Released()  # type: ignore[assignment]  # its calls return nothing
         self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
-        self._cancel_look()
+        self._cancel_check()
 
     def _callback(self) -> OnMessage:
         inline = self._inline
@@ -138,19 +138,19 @@ class NativeConsumer:
         return fired
 
     @property
-    def holds(self) -> bool:
-        """Whether messages that pulsar-client counts as received are stored here, though maybe not yet for ``take``."""
+    def has_messages(self) -> bool:
+        """Whether messages that pulsar-client counts as received are stored here, even if not yet for ``receive``."""
         return bool(self._late) or self._found is not None
 
     @property
     def ready(self) -> bool:
-        """Whether ``take`` returns a message stored here."""
+        """Whether ``receive`` returns a message stored here."""
         return bool(self._late)
 
     @property
     def waits(self) -> bool:
         """Whether no message is available here or in pulsar-client's queue, so that the next one wakes."""
-        return self._armed and not self.stopped and not self.holds
+        return self._armed and not self.stopped and not self.has_messages
 
     async def disarmed(self) -> None:
         """Wait until no native callback is pending: the consumer answers it when it is closed.
@@ -163,56 +163,56 @@ class NativeConsumer:
     def _arrived(self, result: Result, message: MessageHandle) -> None:
         self._armed = False
         self._answered.wake()
-        found, self._found, self._look_due = self._found, None, None
+        found, self._found, self._check_due = self._found, None, None
         if self.stopped:
             return
         if int(result) != OK:
             self.failure = self.failure or translate(result, self._what)
         elif self._late:
-            self._keep(message)
+            self._store(message)
         else:
             self._late = [message]
         if found is not None:
-            self._keep(found)
+            self._store(found)
         self._wake()
 
-    def _plan_look(self) -> None:
+    def _plan_check(self) -> None:
         """Schedule the check for a newly armed receive. A timer still running for the previous one is reused."""
-        self._look_due = self._bridge.loop.time() + DELAY
+        self._check_due = self._bridge.loop.time() + DELAY
         if self._timer is None:
-            self._timer = self._bridge.loop.call_at(self._look_due, self._look)
+            self._timer = self._bridge.loop.call_at(self._check_due, self._check)
 
-    def _cancel_look(self) -> None:
+    def _cancel_check(self) -> None:
         """Discard a found message and cancel the check of the armed receive: the queue is emptied or closed."""
-        self._found = self._look_due = None
+        self._found = self._check_due = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check the queue for a message that was not reported to the armed receive; deliver one that was held."""
         self._timer = None
-        if self._look_due is None or self._bridge.failure is not None:
+        if self._check_due is None or self._bridge.failure is not None:
             return
         loop = self._bridge.loop
-        if self._look_due - loop.time() > _TOLERANCE:  # armed again meanwhile
-            self._timer = loop.call_at(self._look_due, self._look)
+        if self._check_due - loop.time() > _TOLERANCE:  # armed again meanwhile
+            self._timer = loop.call_at(self._check_due, self._check)
             return
-        held, self._found, self._look_due = self._found, None, None
+        held, self._found, self._check_due = self._found, None, None
         with suppress(_pulsar.PulsarException):  # no message, or the consumer failed: the armed receive is answered
             self._found = self._receive_now(0)
         if self._found is not None:
-            self._look_due = loop.time() + (0 if self._follows(self._found) else HOLD)
-            self._timer = loop.call_at(self._look_due, self._look)
+            self._check_due = loop.time() + (0 if self._follows(self._found) else HOLD)
+            self._timer = loop.call_at(self._check_due, self._check)
         if held is not None:
-            self._keep(held)
+            self._store(held)
             self._wake()
 
     def _follows(self, message: MessageHandle) -> bool:
         """Return whether a message directly follows the last one; False if the ids can't show it."""
         return self._high is not None and directly_follows(message.message_id(), self._high)
 
-    def _keep(self, message: MessageHandle) -> None:
+    def _store(self, message: MessageHandle) -> None:
         self._late.append(message)
         self._sort_in(self._late, len(self._late) - 1)
 
@@ -222,20 +222,20 @@ class NativeConsumer:
             messages[index - 1], messages[index] = messages[index], messages[index - 1]
             index -= 1
 
-    def take(self, limit: int) -> list[MessageHandle]:
+    def receive(self, limit: int) -> list[MessageHandle]:
         """Return up to ``limit`` available messages, without waiting; if fewer, more messages call ``wake``."""
         if self._late and limit > 0:
-            return self._take_behind_late(limit)
+            return self._receive_with_late(limit)
         taken: list[MessageHandle] = []
-        self._take_to(taken, limit)
+        self._receive_to(taken, limit)
         return taken
 
-    def _take_to(self, taken: list[MessageHandle], limit: int) -> None:
+    def _receive_to(self, taken: list[MessageHandle], limit: int) -> None:
         while len(taken) < limit and not self._armed and self.failure is None and not self.stopped:
-            self._take_here(taken, limit)
+            self._receive_now_to(taken, limit)
 
-    def _take_behind_late(self, limit: int) -> list[MessageHandle]:
-        """Return messages as ``take`` does if one arrived late, which might have overtaken the one before it.
+    def _receive_with_late(self, limit: int) -> list[MessageHandle]:
+        """Return messages as ``receive`` does if one arrived late, which might have overtaken the one before it.
 
         pulsar-client first checks for an armed receive, and then puts a message into its queue. A receive armed between
         the two receives the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
@@ -244,7 +244,7 @@ class NativeConsumer:
         taken, self._late = self._late, []
         count = len(taken)
         if count <= limit:
-            self._take_to(taken, max(limit, count + 1))
+            self._receive_to(taken, max(limit, count + 1))
         if len(taken) > count:
             self._sort_in(taken, count)
         if len(taken) > limit:
@@ -253,12 +253,12 @@ class NativeConsumer:
         return taken
 
     def peek(self) -> MessageHandle | None:
-        """Return the next message of ``take``, or None; ``wake`` is called when there is one."""
+        """Return the next message of ``receive``, or None; ``wake`` is called when there is one."""
         if not self._late and not self._armed and self.failure is None and not self.stopped:
-            self._take_here(self._late, 1)
+            self._receive_now_to(self._late, 1)
         return self._late[0] if self._late else None
 
-    def _take_here(self, taken: list[MessageHandle], limit: int) -> None:
+    def _receive_now_to(self, taken: list[MessageHandle], limit: int) -> None:
         """Receive the messages in pulsar-client's queue; the receive stays armed if it is empty."""
         inline = self._inline
         inline[0] = None
@@ -266,7 +266,7 @@ class NativeConsumer:
         message = inline[0]
         if message is None:
             self._armed = True
-            self._plan_look()
+            self._plan_check()
         elif int(inline[1]) != OK:
             self.failure = translate(inline[1], self._what)
         else:
@@ -321,7 +321,7 @@ class NativeConsumer:
         self.stopped = True
         self.settling = settling
         self._late = []
-        self._cancel_look()
+        self._cancel_check()
         self.batch = None
 
     def resume(self, native: ConsumerHandle) -> None:
@@ -334,6 +334,6 @@ class NativeConsumer:
     def discard(self) -> None:
         """Forget received messages not yet taken, and the last message; for seek."""
         self._late = []
-        self._cancel_look()
+        self._cancel_check()
         self.batch = None
         self.forget()

@@ -98,23 +98,18 @@ class PatternConsumer:
         return self._unsubscribing or self._native.is_connected()
 
     def topic(self) -> str:
-        """Return the pattern."""
         return self._native.topic()
 
     def consumer_name(self) -> str:
-        """Return its name."""
         return self._native.consumer_name()
 
     def receive_async(self, callback: OnMessage, /) -> None:
-        """Receive one message."""
         self._native.receive_async(callback)
 
     def receive(self, timeout: int, /) -> MessageHandle:
-        """Receive one message, with a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
         return self._native.receive(timeout)
 
     def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
-        """Move all topics."""
         self._native.seek_async(position, callback)
 
     def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None:
@@ -122,9 +117,7 @@ class PatternConsumer:
         self._native.get_last_message_id_async(callback)
 
     def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None, /) -> None:
-        """Acknowledge a message, or the entry or record of an id."""
         self._native.acknowledge_async(message, callback)
 
     def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None:
-        """Return a message, or the entry or record of an id."""
         self._native.negative_acknowledge(message)

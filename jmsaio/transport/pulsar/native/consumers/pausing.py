@@ -49,7 +49,7 @@ class LateAcker:
         open_consumer: subscribes again.
         what: description of the subscription.
         timeout: seconds to close the consumer.
-        holding: the closed consumer is about to be reopened: acknowledgements wait for ``hand_over``, because an
+        waits: the closed consumer is about to be reopened: acknowledgements wait for ``pass_to``, because an
             exclusive subscription allows only one consumer.
 
     Attributes:
@@ -60,7 +60,7 @@ class LateAcker:
     _open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]]
     _what: str
     _timeout: float
-    _holding: bool = False
+    _waits: bool = False
     failure: JMSError | None = attrs.field(default=None, init=False)
     _decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _waiting: list[MessageHandle | MessageIdHandle] = attrs.field(factory=list, init=False)
@@ -72,10 +72,10 @@ class LateAcker:
         self._begin()
 
     def _begin(self) -> None:
-        if self._waiting and self._task is None and not self._holding:
+        if self._waiting and self._task is None and not self._waits:
             self._task = self._bridge.task(self._run())
 
-    def hand_over(self, native: SettlingHandle) -> bool:
+    def pass_to(self, native: SettlingHandle) -> bool:
         """Send queued acknowledgements through a reopened consumer; return whether there were any."""
         waiting, self._waiting = self._waiting, []
         for message in waiting:
@@ -85,7 +85,7 @@ class LateAcker:
 
     def flush(self) -> None:
         """Send queued acknowledgements through a temporary consumer: no other is reopened."""
-        self._holding = False
+        self._waits = False
         self._decided.set()
         self._begin()
 
@@ -95,7 +95,7 @@ class LateAcker:
     async def drained(self, timeout: float) -> bool:
         """Wait until all acknowledgements are sent; return False if the time expired."""
         deadline = self._bridge.loop.time() + timeout
-        if self._holding and self._waiting and not await wait_for(self._decided.wait(), timeout):
+        if self._waits and self._waiting and not await wait_for(self._decided.wait(), timeout):
             return False
         task = self._task
         return task is None or await wait_for(asyncio.wait([task]), deadline - self._bridge.loop.time())
@@ -232,7 +232,7 @@ class Pausing:
         for native_consumer, native in zip(self._native_consumers, natives, strict=True):
             native_consumer.resume(native)
         # Acknowledgements made meanwhile go through the new consumers; their records are redelivered anyway.
-        passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
+        passed = [acker.pass_to(native) for acker, native in zip(self._ackers, natives, strict=True)]
         self._unacked.resume(acknowledged=any(passed))
         self.stopped = False
         self._ackers.clear()

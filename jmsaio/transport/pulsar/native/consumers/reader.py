@@ -195,11 +195,11 @@ class PulsarReader:
             if native.publish_timestamp() >= self._since:
                 self._since = None
             else:
-                self._native_consumer.take(1)
+                self._native_consumer.receive(1)
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
         self._skip_earlier()
-        natives = self._native_consumer.take(limit)
+        natives = self._native_consumer.receive(limit)
         if natives:
             self._last = natives[-1].message_id()
         received = self._records.make(natives)
@@ -217,12 +217,12 @@ class PulsarReader:
         async def ask() -> bool:
             self._check()
             self._skip_earlier()
-            if self._native_consumer.holds:
+            if self._native_consumer.has_messages:
                 return False
             left = round(end - self._bridge.loop.time(), 1)
             what = f"look for the end of {self._topic}"
             more = await self._bridge.ask(self._native.has_message_available_async, what, left)
-            return not more and not self._native_consumer.holds
+            return not more and not self._native_consumer.has_messages
 
         return await ask_again(self._bridge, ask, patience) and not await self._rest_arrives()
 
@@ -235,9 +235,9 @@ class PulsarReader:
         last = self._last
         if last is None or last.batch_index() + 1 >= batch_size(last):
             return False
-        if not self._native_consumer.holds:
+        if not self._native_consumer.has_messages:
             await wait_for(self._arrived.wait(), _ARRIVAL)
-        return self._native_consumer.holds
+        return self._native_consumer.has_messages
 
     async def seek(self, time: int, timeout: float) -> None:
         """Move a new reader to a publish time in milliseconds, and wait for the first record there or the end.

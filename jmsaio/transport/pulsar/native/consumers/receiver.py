@@ -44,7 +44,7 @@ class MixedBatches:
     _last: tuple[str, int, int, str | None] | None = attrs.field(default=None, init=False)
     _warned: bool = attrs.field(default=False, init=False)
 
-    def look(self, records: Iterable[PulsarRecord]) -> None:
+    def check(self, records: Iterable[PulsarRecord]) -> None:
         """Compare the keys of consecutive records of one entry."""
         for record in () if self._warned else records:
             place = record.message_id
@@ -186,12 +186,12 @@ class PulsarReceiver:
     def receive(self, limit: int) -> list[ReceivedRecord]:
         self._check()
         unacked = self._unacked
-        taken = unacked.take(limit)
+        taken = unacked.pop(limit)
         most = len(taken) + unacked.room(limit - len(taken))
         if not self._pausing.waiting and len(taken) < most:
-            self._take(taken, most)
+            self._receive(taken, most)
         if self._mixed is not None:
-            self._mixed.look(taken)
+            self._mixed.check(taken)
         records = unacked.deliverable(taken)
         if len(records) < len(taken):  # the native consumers might have more, so later ones are checked soon
             self._bridge.loop.call_soon(self._woken)
@@ -199,12 +199,12 @@ class PulsarReceiver:
             self._natives.raise_failure()
         return [*records]
 
-    def _take(self, taken: list[PulsarRecord], limit: int) -> None:
+    def _receive(self, taken: list[PulsarRecord], limit: int) -> None:
         """Receive from the native consumers in turn, until there are ``limit`` records."""
         for native_consumer in self._natives.in_turn():
             while len(taken) < limit:
                 wanted = limit - len(taken)
-                natives = native_consumer.take(wanted)
+                natives = native_consumer.receive(wanted)
                 if natives:
                     if self._pausing.too_large(natives):
                         return  # from no consumer: nothing must reach the application before all are closed
@@ -363,7 +363,7 @@ class PulsarReceiver:
             self._pausing.give_up()
             self._unacked.acks.flush()
             closing = self._natives.close()
-            self._unacked.leave()
+            self._unacked.release()
         await self._pausing.aclose(deadline - self._bridge.loop.time())
         await end(self._tasks, deadline - self._bridge.loop.time())
         try:

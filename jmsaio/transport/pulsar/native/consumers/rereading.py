@@ -110,9 +110,9 @@ class Rereading:
         self._tasks[task] = damage
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
         for receiver in receivers:
-            receiver.on_close(partial(self._left, task, damage))
+            receiver.on_close(partial(self._receiver_closed, task, damage))
 
-    def _left(self, task: asyncio.Task[None], damage: Damage) -> None:
+    def _receiver_closed(self, task: asyncio.Task[None], damage: Damage) -> None:
         """Handle the close of a receiver to which an entry being read was addressed."""
         if task in self._tasks and not self.concerned(damage):
             self._abandon(task, _CLOSED)
@@ -199,7 +199,7 @@ _PREFIX = "jmsaio-rereading"
 _parts: list[weakref.ref[Rereading]] = []
 
 
-def take(damage: Damage) -> bool:
+def reread(damage: Damage) -> bool:
     """Let a transport of this process read an entry again; return False if it was addressed to none of them.
 
     An entry dropped by one of these readers is not a loss: it is read again, or reported as lost.
@@ -225,4 +225,4 @@ def take(damage: Damage) -> bool:
     return bool(concerned)
 
 
-NATIVE_LOG.on_damage = take
+NATIVE_LOG.on_damage = reread

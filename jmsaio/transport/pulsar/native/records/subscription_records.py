@@ -129,21 +129,21 @@ class SubscriptionRecords:
     _entries: OrderedDict[EntryId, int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[RecordKey, int] = attrs.field(factory=OrderedDict, init=False)
     #: The receiver of each entry; None if several had it, perhaps each a part of it.
-    _takers: OrderedDict[EntryId, ReferenceType[Tracker] | None] = attrs.field(factory=OrderedDict, init=False)
+    _receivers: OrderedDict[EntryId, ReferenceType[Tracker] | None] = attrs.field(factory=OrderedDict, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def __bool__(self) -> bool:
         return bool(self._entries) or len(self.trackers) > 1
 
-    def join(self, tracker: Tracker) -> None:
+    def add(self, tracker: Tracker) -> None:
         """Add a receiver; from the second on, the receiver of each entry is stored."""
         with self._lock:
             present = list(self.trackers)
             self.trackers = WeakSet([*present, tracker])  # a new set: other threads might be reading the old one
         if len(present) == 1:
-            self._taken_before(present[0], present[0].records)
+            self._received_before(present[0], present[0].records)
 
-    def leave(self, tracker: Tracker) -> None:
+    def remove(self, tracker: Tracker) -> None:
         """Remove a closed receiver."""
         with self._lock:
             self.trackers = WeakSet(other for other in self.trackers if other is not tracker)
@@ -151,21 +151,21 @@ class SubscriptionRecords:
     def moved(self) -> None:
         """Forget the receivers of entries: the subscription was moved, so they are delivered again to any receiver."""
         with self._lock:
-            self._takers.clear()
+            self._receivers.clear()
 
-    def _taken_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
+    def _received_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
         """Return the records whose entry another receiver had first."""
-        takers, reference, before = self._takers, ref(own), []
+        receivers, reference, before = self._receivers, ref(own), []
         for record in records:
             if record.topic.startswith("non-persistent://"):  # its ids identify nothing
                 continue
             entry = record.record_key[:2]
-            if takers.setdefault(entry, reference) != reference:
-                takers[entry] = None
+            if receivers.setdefault(entry, reference) != reference:
+                receivers[entry] = None
                 before.append(record)
         with self._lock:
-            while len(takers) > REMEMBERED:
-                takers.popitem(last=False)
+            while len(receivers) > REMEMBERED:
+                receivers.popitem(last=False)
         return before
 
     def entry_returned(self, ledger: int, entry: int) -> None:
@@ -203,7 +203,7 @@ class SubscriptionRecords:
         others = [unacked for unacked in self.trackers if unacked is not own]
         if not others:
             return [], []
-        crossed = {one for one in self._taken_before(own, records) if one.record_key[:2] not in self._entries}
+        crossed = {one for one in self._received_before(own, records) if one.record_key[:2] not in self._entries}
         suspects = [one for one in records if one in crossed or one.record_key[:2] in self._entries]
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []

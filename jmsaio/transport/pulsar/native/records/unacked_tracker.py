@@ -69,7 +69,7 @@ class UnackedTracker:
 
     Args:
         bridge: the event loop.
-        woken: called when ``take`` has records.
+        woken: called when ``pop`` has records.
         others: what the receivers of the subscription in this process know of each other's records.
         letters: moves records returned too often to the dead letters; None without a policy.
         renew: opens the native consumers again, which returns everything to the broker.
@@ -112,11 +112,11 @@ class UnackedTracker:
         self._known: dict[RecordKey, PulsarRecord] | None = None  # those of a native consumer, while some are admitted
         self._settling: set[EntryId] = set()  # entries of dead letters from before the subscription was moved
         self._reopened = False  # or is being
-        self._left = False  # whether a stop returned its records to other receivers
+        self._released = False  # whether a stop returned its records to other receivers
         self._closed = False
         self._ignored: set[tuple[RecordState, RecordEvent]] = set()
         if shared:
-            others.join(self)
+            others.add(self)
 
     # state
 
@@ -305,7 +305,7 @@ class UnackedTracker:
         """Limit the number of records to receive by the room for delayed ones."""
         return wanted if self._delayed is None else min(wanted, self._delayed.room())
 
-    def take(self, limit: int) -> list[PulsarRecord]:
+    def pop(self, limit: int) -> list[PulsarRecord]:
         """Return up to ``limit`` records redelivered from here; the application now holds them."""
         taken: list[PulsarRecord] = []
         for queue in (self._again, self._were_early):
@@ -554,7 +554,7 @@ class UnackedTracker:
         return another
 
     def _queue(self, records: list[PulsarRecord]) -> None:
-        """Make queued records the next ones for ``take``, in their order."""
+        """Make queued records the next ones for ``pop``, in their order."""
         if not self._closed:
             self._again = deque(sorted((*records, *self._again), key=lambda record: record.record_key))
             self._wake()
@@ -584,7 +584,7 @@ class UnackedTracker:
             else:
                 before = entry
             self._step(record, RecordEvent.DUE)
-            if record.redelivery_count if unseen else self._left:
+            if record.redelivery_count if unseen else self._released:
                 marked.append(record)
         self._others.marks.add(self._subscription.name, marked)
         return here
@@ -649,7 +649,7 @@ class UnackedTracker:
         Returns:
             Held records, each with the one that is held here, and acknowledged ones.
         """
-        concerned = {HELD, RecordState.LETTER, *((RETURNED,) if self._left else ())}
+        concerned = {HELD, RecordState.LETTER, *((RETURNED,) if self._released else ())}
         out = {
             (one.record_key, one.publish_time): one for one, state in self._states.copy().items() if state in concerned
         }
@@ -676,15 +676,15 @@ class UnackedTracker:
         self._settled.away = (self._bridge.loop.time(), math.inf)
         self._reopened = True
         if not briefly:
-            self._left = True
+            self._released = True
             self._elsewhere.close()
             # Records that were read again are redelivered from here at once: the broker counts them as acknowledged.
             self._due([record for record in self._delays.take_all() if record in self._reread])
-            self._leave_to_others(RecordEvent.STOPPED)
+            self._release(RecordEvent.STOPPED)
         elif self._subscription.type is SubscriptionType.FAILOVER:
             self._others.marks.add(self._subscription.name, [one for one in self._states if self._states[one] is HELD])
 
-    def _leave_to_others(self, event: RecordEvent) -> None:
+    def _release(self, event: RecordEvent) -> None:
         """Leave records to other receivers, marked if an application had them."""
         back = []
         for record, state in list(self._states.items()):
@@ -732,12 +732,12 @@ class UnackedTracker:
         self._wake()  # there might be room for delayed records again
 
     def close(self) -> None:
-        """Stop redelivery from here. Records that are held can be acknowledged until ``leave``."""
+        """Stop redelivery from here. Records that are held can be acknowledged until ``release``."""
         self._closed = True
         for delays in (self._timeouts, self._delays, self._elsewhere):
             delays.close()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Release unsettled records to other receivers, before the native consumers close for good."""
-        self._others.leave(self)
-        self._leave_to_others(RecordEvent.CLOSED)
+        self._others.remove(self)
+        self._release(RecordEvent.CLOSED)

@@ -30,8 +30,8 @@ def make(consumer: FakeConsumer, topic: str | None = "t") -> tuple[NativeConsume
 async def test_at_most_one_receive_is_outstanding() -> None:
     consumer = FakeConsumer()
     native_consumer, wakes = make(consumer)
-    assert native_consumer.take(5) == []
-    assert native_consumer.take(5) == []
+    assert native_consumer.receive(5) == []
+    assert native_consumer.receive(5) == []
     assert (len(consumer.armed), wakes) == (1, [])
 
 
@@ -40,9 +40,9 @@ async def test_what_is_here_is_taken_inline_and_in_order() -> None:
     messages = [FakeMessage(entry) for entry in range(6)]
     consumer.queue.extend(messages)
     native_consumer, wakes = make(consumer)
-    assert native_consumer.take(4) == messages[:4]
+    assert native_consumer.receive(4) == messages[:4]
     assert consumer.armed == []
-    assert native_consumer.take(4) == messages[4:]
+    assert native_consumer.receive(4) == messages[4:]
     assert (len(consumer.armed), wakes) == (1, [])
 
 
@@ -56,31 +56,31 @@ async def test_a_backlog_is_taken_without_callbacks() -> None:
     backlog = [FakeMessage(entry) for entry in range(100)]
     consumer.queue.extend(backlog)
     native_consumer = NativeConsumer(Bridge(), consumer, receive, consumer.receive, "t", "receive", lambda: None)
-    assert native_consumer.take(60) == backlog[:60]
+    assert native_consumer.receive(60) == backlog[:60]
     assert (len(asked), consumer.armed) == (1, [])
-    assert native_consumer.take(60) == backlog[60:]
+    assert native_consumer.receive(60) == backlog[60:]
     assert (len(asked), len(consumer.armed)) == (3, 1)
 
 
 async def test_a_late_answer_wakes_and_comes_first() -> None:
     consumer = FakeConsumer()
     native_consumer, wakes = make(consumer)
-    assert native_consumer.take(3) == []
+    assert native_consumer.receive(3) == []
     late, after = FakeMessage(1), FakeMessage(2)
     consumer.deliver(late)
     consumer.deliver(after)
     assert wakes == []  # the callback came from another thread: nothing happens until the loop's turn
     await anyio.lowlevel.checkpoint()
-    assert (wakes, native_consumer.holds) == ([1], True)
-    assert native_consumer.take(0) == []
-    assert native_consumer.take(3) == [late, after]
+    assert (wakes, native_consumer.has_messages) == ([1], True)
+    assert native_consumer.receive(0) == []
+    assert native_consumer.receive(3) == [late, after]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10])
 async def test_a_message_that_a_late_one_has_overtaken_comes_first(limit: int) -> None:
     consumer = FakeConsumer()
     native_consumer, _ = make(consumer)
-    assert native_consumer.take(5) == []
+    assert native_consumer.receive(5) == []
     messages = [FakeMessage(entry) for entry in range(4)]
     consumer.queue.append(messages[0])  # pulsar-client saw no receive when it got this one
     from_thread(consumer.armed.pop(), _pulsar.Result.Ok, messages[1])
@@ -88,7 +88,7 @@ async def test_a_message_that_a_late_one_has_overtaken_comes_first(limit: int) -
     await anyio.lowlevel.checkpoint()
     found: list[object] = []
     while len(found) < len(messages):
-        taken = native_consumer.take(limit)
+        taken = native_consumer.receive(limit)
         assert 0 < len(taken) <= limit
         found += taken
     assert found == messages
@@ -97,11 +97,11 @@ async def test_a_message_that_a_late_one_has_overtaken_comes_first(limit: int) -
 async def test_a_failure_ends_it_after_what_came_before() -> None:
     consumer = FakeConsumer()
     native_consumer, wakes = make(consumer)
-    assert native_consumer.take(1) == []
+    assert native_consumer.receive(1) == []
     from_thread(consumer.armed.pop(), _pulsar.Result.ConnectError, object())
     await anyio.lowlevel.checkpoint()
     assert isinstance(native_consumer.failure, BrokerUnavailableError)
-    assert (native_consumer.take(5), wakes) == ([], [1])
+    assert (native_consumer.receive(5), wakes) == ([], [1])
 
 
 async def test_a_failure_inside_a_drain() -> None:
@@ -116,9 +116,9 @@ async def test_a_failure_inside_a_drain() -> None:
     first, second = FakeMessage(1), FakeMessage(2)
     consumer.queue.extend((first, second))
     native_consumer = NativeConsumer(Bridge(), consumer, receive, consumer.receive, "t", "receive", lambda: None)
-    assert native_consumer.take(10) == [first, second]
+    assert native_consumer.receive(10) == [first, second]
     assert isinstance(native_consumer.failure, JMSError)
-    assert native_consumer.take(10) == []
+    assert native_consumer.receive(10) == []
 
 
 async def test_disarmed_waits_until_no_receive_is_armed() -> None:
@@ -126,7 +126,7 @@ async def test_disarmed_waits_until_no_receive_is_armed() -> None:
     native_consumer, _ = make(consumer)
     with anyio.fail_after(5):
         await native_consumer.disarmed()
-        native_consumer.take(1)
+        native_consumer.receive(1)
         async with anyio.create_task_group() as tasks:
             for _ in range(2):  # resuming and closing may both wait
                 tasks.start_soon(native_consumer.disarmed)
@@ -162,7 +162,7 @@ async def test_a_large_message_is_not_kept() -> None:
     message = FakeMessage(1)
     consumer.queue.append(message)
     native_consumer, _ = make(consumer)
-    assert native_consumer.take(1) == [message]
+    assert native_consumer.receive(1) == [message]
     assert all(kept is not message for kept in native_consumer._inline)
 
 
@@ -187,7 +187,7 @@ class Scene:
         self.native_consumer = NativeConsumer(
             self.bridge, self.consumer, self.consumer.receive_async, self.look, topic, "receive", self.wake
         )
-        assert self.native_consumer.take(10) == []
+        assert self.native_consumer.receive(10) == []
 
     def look(self, timeout: int) -> Any:
         self.looks += 1
@@ -205,7 +205,7 @@ class Scene:
         await asyncio.sleep(0)
 
     def take(self, limit: int = 10) -> list[int]:
-        return [message.entry for message in self.native_consumer.take(limit)]  # type: ignore[attr-defined]  # ours
+        return [message.entry for message in self.native_consumer.receive(limit)]  # type: ignore[attr-defined]  # ours
 
     def take_singly(self, limit: int) -> list[int]:
         """All that is here, ``limit`` at a time."""
@@ -222,14 +222,14 @@ async def test_the_only_message_of_a_queue_comes_though_it_was_not_announced() -
     await asyncio.sleep(SETTLED)
     assert (scene.wakes, scene.native_consumer.ready) == (1, True)
     assert (scene.take(), scene.take()) == ([1], [])
-    assert (scene.native_consumer.holds, len(scene.consumer.armed)) == (False, 1)
+    assert (scene.native_consumer.has_messages, len(scene.consumer.armed)) == (False, 1)
 
 
 async def test_a_message_that_was_found_may_not_overtake_an_answer_on_its_way() -> None:
     scene = Scene()
     scene.leave(1)
     await asyncio.sleep(FOUND)
-    assert (scene.native_consumer.holds, scene.native_consumer.ready) == (True, False)
+    assert (scene.native_consumer.has_messages, scene.native_consumer.ready) == (True, False)
     assert (scene.take(), scene.native_consumer.peek(), scene.wakes) == ([], None, 0)
 
 
@@ -250,7 +250,7 @@ async def test_what_directly_follows_the_last_message_comes_at_once(found: int) 
     """Nothing can be missing before it; before any other an answer can be on its way for long."""
     scene = Scene()
     await scene.answer(1)
-    [*_] = scene.native_consumer.entries(scene.native_consumer.take(1))
+    [*_] = scene.native_consumer.entries(scene.native_consumer.receive(1))
     assert scene.take() == []
     scene.leave(found)
     await asyncio.sleep(DELAY * 1.5)
@@ -321,7 +321,7 @@ async def test_a_consumer_that_refuses_the_look_has_not_failed() -> None:
 
     scene.native_consumer._receive_now = refuse
     await asyncio.sleep(SETTLED)
-    assert (scene.native_consumer.failure, scene.native_consumer.holds) == (None, False)
+    assert (scene.native_consumer.failure, scene.native_consumer.has_messages) == (None, False)
 
 
 ENDS: dict[str, Callable[[Scene], None]] = {

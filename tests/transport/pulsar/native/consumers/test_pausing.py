@@ -320,19 +320,19 @@ async def test_closing_is_bounded() -> None:
 async def test_what_is_held_goes_to_the_consumer_that_is_opened_anew() -> None:
     opened, anew = Opened(), Opened()
     anew.told.append([])
-    settler = LateAcker(Bridge(), opened.open, "s", 5, holding=True)
+    settler = LateAcker(Bridge(), opened.open, "s", 5, waits=True)
     assert await settler.drained(0)
     settler.acknowledge_async(A, None)
     assert not await settler.drained(0.01)
-    assert settler.hand_over(anew)
-    assert not settler.hand_over(anew)
+    assert settler.pass_to(anew)
+    assert not settler.pass_to(anew)
     assert await settler.drained(5)
     assert (opened.told, anew.told) == ([], [[A]])
 
 
 async def test_what_is_held_is_told_by_itself_when_nothing_is_opened_anew() -> None:
     opened = Opened()
-    settler = LateAcker(Bridge(), opened.open, "s", 5, holding=True)
+    settler = LateAcker(Bridge(), opened.open, "s", 5, waits=True)
     settler.acknowledge_async(A, None)
     settler.flush()
     settler.acknowledge_async(B, None)

@@ -246,16 +246,16 @@ async def test_the_end_is_behind_a_message_that_may_not_be_read_yet() -> None:
     native, taken = FakeReader(), list[int]()
     reader = reader_of(native)
     consumer = reader._native_consumer
-    take = consumer.take
+    receive = consumer.receive
 
     def counted(limit: int) -> list[Any]:
         taken.append(limit)
-        return take(limit)
+        return receive(limit)
 
-    consumer.take = counted  # type: ignore[method-assign]  # it counts
+    consumer.receive = counted  # type: ignore[method-assign]  # it counts
     assert reader._receive(10) == []
     native.queue.extend(messages(a=1))
-    while not consumer.holds:
+    while not consumer.has_messages:
         await asyncio.sleep(0.001)
     assert not await reader.at_end()
     assert native.looked == 0  # pulsar-client counts it as read, and would say that there is no more
@@ -270,7 +270,7 @@ async def test_what_was_not_announced_does_not_overtake_an_answer_that_comes_ver
     reader = reader_of(native)
     assert reader._receive(10) == []
     native.queue.extend(FakeMessage(7, index, body=body, batch_size=3) for index, body in ((1, b"b"), (2, b"c")))
-    while not reader._native_consumer.holds:
+    while not reader._native_consumer.has_messages:
         await asyncio.sleep(0.001)
     await asyncio.sleep(0.8 * HOLD)
     assert reader._receive(10) == []

@@ -221,7 +221,7 @@ async def test_what_the_topic_has_no_more_is_told(line: Line) -> None:
     """A reader that starts there begins with the next one."""
     await line.kit.box()
     await line.send(1, 1)
-    assert rereading.take(Damage(line.kit.topic, "sub", 0, 0))
+    assert rereading.reread(Damage(line.kit.topic, "sub", 0, 0))
     [text] = await line.losses(1)
     assert f"0:0 of {line.kit.topic} " in text and "no longer has it" in text
 
@@ -318,8 +318,8 @@ async def test_several_transports_of_a_process(brokers: list[str]) -> None:
     """One of them reads; where they have different brokers none does, for it may be the wrong one's entry."""
     topic, told = new_topic(), [list[LinkChange](), list[LinkChange]()]
     parts = [part(broker, topic, each) for broker, each in zip(brokers, told, strict=True)]
-    assert not rereading.take(Damage(new_topic(), "s", 1, 2))
-    assert rereading.take(Damage(topic, "s", 1, 2))
+    assert not rereading.reread(Damage(new_topic(), "s", 1, 2))
+    assert rereading.reread(Damage(topic, "s", 1, 2))
     await asyncio.sleep(0.1)
     assert [receiver.renewed for _, receiver in parts] == [1, 1]
     texts = [change.text for each in told for change in each]
@@ -404,9 +404,9 @@ async def test_what_the_reader_drops_itself_is_no_loss() -> None:
     await asyncio.sleep(0.01)
     [options] = reader.opened
     own = Damage(topic, f"{options.prefix}-reader-abc", 1, 2)
-    assert rereading.take(own)
+    assert rereading.reread(own)
     for name in ("reader-abc", "other"):
-        assert not rereading.take(attrs.evolve(own, subscription=name))
+        assert not rereading.reread(attrs.evolve(own, subscription=name))
     reader.link.set()
     await reading.aclose(HANG)
 

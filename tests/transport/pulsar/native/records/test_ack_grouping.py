@@ -76,7 +76,7 @@ async def test_the_same_record_again_counts_once_for_its_batch() -> None:
     first, *others = desk.admit(*whole_batch())
     desk.tracker.give_back([first], 0.0, counted=True)
     with anyio.fail_after(20):
-        while not (taken := desk.tracker.take(9)):
+        while not (taken := desk.tracker.pop(9)):
             await anyio.sleep(0.005)
     desk.tracker.acknowledge([first, *taken, *taken, *others[:2]])
     assert desk.consumer.acknowledged == []
@@ -150,7 +150,7 @@ async def test_a_late_acknowledgement_of_what_was_given_back_counts() -> None:
     desk.tracker.acknowledge([record])
     assert desk.consumer.acknowledged == [record.native] and desk.tracker.idle
     await anyio.sleep(0.02)
-    assert desk.tracker.take(9) == []
+    assert desk.tracker.pop(9) == []
 
 
 async def test_only_the_place_is_kept_of_what_was_set_aside() -> None:

@@ -18,8 +18,7 @@ from jmsaio.transport.pulsar.native.records.delayed_records import (
     DelayedRecords,
     early_until,
 )
-from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
-from tests.kit.records import record as outgoing
+from tests.kit.records import Outcomes, Record, UnreadableRecord, record as outgoing, texts
 from tests.transport.pulsar.conftest import Box, Kit
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE

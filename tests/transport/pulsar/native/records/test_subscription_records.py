@@ -81,7 +81,7 @@ async def test_copies_of_what_another_receiver_took_are_found() -> None:
     one.tracker.acknowledge(taken[:1])
     one.tracker.give_back(taken[1:2], 1.0, counted=False)
     assert counts.copies(other.tracker, again, 0.0) == (again[2:4], again[:1])
-    one.tracker.leave()
+    one.tracker.release()
     assert counts.copies(other.tracker, again, 0.0) == ([], [])
 
 
@@ -167,7 +167,7 @@ async def test_who_took_an_entry_is_remembered_within_bounds(monkeypatch: pytest
     counts = SubscriptionRecords()
     desks = [Desk(True, others=counts) for _ in range(2)]
     counts.copies(desks[0].tracker, desks[0].admit(*(FakeMessage(entry) for entry in range(9))), 0.0)
-    assert len(counts._takers) == 3
+    assert len(counts._receivers) == 3
 
 
 async def test_receivers_of_other_threads_join_and_leave_while_one_looks_for_copies() -> None:
@@ -176,7 +176,7 @@ async def test_receivers_of_other_threads_join_and_leave_while_one_looks_for_cop
     looking = iter(counts.trackers)
     first = next(looking)
     third = Desk(True, others=counts)
-    one.tracker.leave()
+    one.tracker.release()
     assert {first, *looking} == {one.tracker, other.tracker}
     assert set(counts.trackers) == {other.tracker, third.tracker}
 

@@ -19,10 +19,10 @@ from jmsaio.rules.record_life import RecordEvent, RecordState
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
 from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
-from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.records import Outcomes
 from tests.kit.unacked import Desk, Letters, batch, whole_batch
@@ -50,7 +50,7 @@ async def test_a_moved_subscription_forgets_its_records() -> None:
     desk.native_consumer.discard()
     assert len(desk.admit(*batch())) == 4
     await anyio.sleep(0.02)
-    assert desk.tracker.take(9) == []
+    assert desk.tracker.pop(9) == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_a_record_that_is_not_acknowledged_in_time_is_redelivered() -> Non
     with anyio.fail_after(20):
         while not again:
             await anyio.sleep(0.005)
-            again = desk.tracker.take(9)
+            again = desk.tracker.pop(9)
     assert [(one.record_key, one.redelivery_count) for one in again] == [(records[1].record_key, 1)]
 
 
@@ -264,7 +264,7 @@ async def test_an_entry_that_was_read_again(shared: bool) -> None:
     desk.tracker.give_back([gone], 60, counted=True)
     desk.tracker._step(gone, RecordEvent.STOPPED)
     desk.tracker.redeliver_reread(desk.native_consumer, batch())
-    offered, again = desk.tracker.take(9)
+    offered, again = desk.tracker.pop(9)
     assert (offered.record_key, offered.redelivery_count) == (aside.record_key, 0)
     assert (again.record_key, again.redelivery_count) == (gone.record_key, 1)
     assert desk.tracker._reread == {held, offered, again}
@@ -273,7 +273,7 @@ async def test_an_entry_that_was_read_again(shared: bool) -> None:
     assert desk.tracker.set_aside([offered]) == [offered]
     desk.tracker.give_back([offered], 60, counted=False)
     desk.tracker._due([offered])
-    [another] = desk.tracker.take(9)
+    [another] = desk.tracker.pop(9)
     assert desk.tracker._reread == {another}
     assert (another.payload, another.redelivery_count) == (b"x", 0)
     desk.tracker.acknowledge([another])
@@ -299,7 +299,7 @@ async def returned(desk: Desk, message: FakeMessage, counted: bool = True) -> li
             await asyncio.sleep(0.005)
             if desk.consumer.returned:
                 return [place.entry_id() for place in desk.consumer.returned]
-            if desk.renewed or desk.tracker.take(1):
+            if desk.renewed or desk.tracker.pop(1):
                 return None
 
 
@@ -430,7 +430,7 @@ async def taken(desk: Desk, count: int) -> list[PulsarRecord]:
     with anyio.fail_after(20):
         while len(found) < count:
             await anyio.sleep(0.005)
-            found += desk.tracker.take(9)
+            found += desk.tracker.pop(9)
     return found
 
 
@@ -477,7 +477,7 @@ async def test_a_shared_subscription_gives_each_entry_back_once() -> None:
     records = desk.admit(*batch(), *batch(entry=1))
     desk.tracker.give_back(records, 0.0, counted=True)
     assert await returned_nack_tracker(desk, 2) == [records[0].native, records[4].native]
-    assert desk.tracker.count == 0 and desk.tracker.take(9) == []
+    assert desk.tracker.count == 0 and desk.tracker.pop(9) == []
 
 
 async def test_acknowledgements_reach_the_broker_before_their_entry_goes_back() -> None:
@@ -509,7 +509,7 @@ async def test_a_delayed_record_waits_here_for_its_time() -> None:
     due = str(int(time.time() * 1000) + 100)
     records = desk.admit(FakeMessage(0, values={DELIVERY_TIME: due}), FakeMessage(1))
     assert desk.tracker.deliverable(records) == records[1:]
-    assert desk.tracker.take(9) == []
+    assert desk.tracker.pop(9) == []
     [late] = await taken(desk, 1)
     assert (late.record_key, late.redelivery_count) == (records[0].record_key, 0)
 
@@ -536,7 +536,7 @@ async def test_what_was_read_again_is_redelivered_from_here(shared: bool) -> Non
     """The broker has it no more."""
     desk = Desk(shared)
     desk.tracker.redeliver_reread(desk.native_consumer, batch())
-    again = desk.tracker.take(9)
+    again = desk.tracker.pop(9)
     desk.tracker.give_back(again, 0.0, counted=True)
     assert places(await taken(desk, 4)) == [0, 1, 2, 3]
     assert desk.consumer.returned == []
@@ -545,9 +545,9 @@ async def test_what_was_read_again_is_redelivered_from_here(shared: bool) -> Non
 async def test_what_was_read_again_comes_at_once_when_the_native_consumers_stop() -> None:
     desk = Desk(True)
     desk.tracker.redeliver_reread(desk.native_consumer, batch())
-    desk.tracker.give_back(desk.tracker.take(2), 60, counted=True)
+    desk.tracker.give_back(desk.tracker.pop(2), 60, counted=True)
     desk.tracker.stop(briefly=False)
-    assert places(desk.tracker.take(9)) == [0, 1, 2, 3]
+    assert places(desk.tracker.pop(9)) == [0, 1, 2, 3]
 
 
 async def test_nothing_is_redelivered_after_the_end() -> None:
@@ -557,7 +557,7 @@ async def test_nothing_is_redelivered_after_the_end() -> None:
     desk.tracker.close()
     desk.tracker.redeliver_reread(desk.native_consumer, batch(entry=1))
     await anyio.sleep(0.02)
-    assert desk.tracker.take(9) == [] and desk.woken == 0
+    assert desk.tracker.pop(9) == [] and desk.woken == 0
 
 
 def pair(letters: DeadLetters | None = None) -> tuple[Desk, Desk]:
@@ -604,7 +604,7 @@ async def test_a_copy_waits_for_the_application_of_the_receiver_that_stopped(ack
     assert arrived(other, *copies) == [] and other.tracker.count == 3
     settle(one, other, [first], acknowledged)
     assert other.consumer.acknowledged == (copies[:1] if acknowledged else [])
-    assert entries(other.tracker.take(9)) == ([] if acknowledged else [0])
+    assert entries(other.tracker.pop(9)) == ([] if acknowledged else [0])
     assert [record.redelivery_count for record in other.states] == ([0, 0] if acknowledged else [0, 0, 1])
     settle(one, other, [second, third], acknowledged=True)
     assert set(other.consumer.acknowledged) == set(copies[0 if acknowledged else 1 :])
@@ -618,7 +618,7 @@ async def test_a_copy_of_what_no_application_had_is_delivered_as_new() -> None:
     one.tracker.give_back(records, 60, counted=False)
     one.tracker._due(records)
     check_copies(other)
-    assert {record.redelivery_count for record in other.tracker.take(9)} == {0}
+    assert {record.redelivery_count for record in other.tracker.pop(9)} == {0}
 
 
 async def test_a_copy_is_gone_from_memory_once_it_is_acknowledged() -> None:
@@ -656,7 +656,7 @@ async def test_a_receiver_that_is_closed_lets_its_records_go_and_marks_them() ->
     one, other = pair()
     arrived(one, *messages(0))
     one.tracker.close()
-    one.tracker.leave()
+    one.tracker.release()
     assert [record.redelivery_count for record in arrived(other, *messages(0), FakeMessage(9))] == [1, 1, 1, 0]
 
 
@@ -666,9 +666,9 @@ async def test_closing_lets_the_copies_of_others_go() -> None:
     one.tracker.stop(briefly=False)
     assert arrived(other, *messages(0)) == []
     one.tracker.close()
-    one.tracker.leave()
+    one.tracker.release()
     check_copies(other)
-    again = other.tracker.take(9)
+    again = other.tracker.pop(9)
     assert [(record.record_key[1], record.redelivery_count) for record in again] == [(0, 1), (1, 1), (2, 1)]
 
 
@@ -707,7 +707,7 @@ async def test_a_released_copy_goes_back_when_its_keeper_stops_before_it_is_take
     assert arrived(other, *messages(0)) == []
     settle(one, other, records, acknowledged=False)
     other.tracker.stop(briefly=False)
-    assert other.tracker.take(9) == [] and other.tracker.count == 0
+    assert other.tracker.pop(9) == [] and other.tracker.count == 0
     assert [record.redelivery_count for record in arrived(other, *messages(0))] == [1, 1, 1]
 
 
@@ -726,9 +726,9 @@ async def test_a_dead_letter_on_its_way_is_kept_from_others_when_its_receiver_st
     assert other.consumer.acknowledged == ([copy] if stored else [])
     if not stored:
         one.tracker.close()
-        one.tracker.leave()
+        one.tracker.release()
         check_copies(other)
-        assert entries(other.tracker.take(9)) == [0]
+        assert entries(other.tracker.pop(9)) == [0]
 
 
 async def test_a_record_set_aside_says_that_it_was_delivered_before() -> None:
