@@ -434,7 +434,7 @@ async def taken(desk: Desk, count: int) -> list[PulsarRecord]:
     return found
 
 
-async def returned_nack_tracker(desk: Desk, count: int) -> list[object]:
+async def entries_returned(desk: Desk, count: int) -> list[object]:
     """What went to the broker, once it is so many."""
     with anyio.fail_after(20):
         while len(desk.consumer.returned) < count:
@@ -476,7 +476,7 @@ async def test_a_shared_subscription_gives_each_entry_back_once() -> None:
     desk = Desk(True)
     records = desk.admit(*batch(), *batch(entry=1))
     desk.tracker.give_back(records, 0.0, counted=True)
-    assert await returned_nack_tracker(desk, 2) == [records[0].native, records[4].native]
+    assert await entries_returned(desk, 2) == [records[0].native, records[4].native]
     assert desk.tracker.count == 0 and desk.tracker.pop(9) == []
 
 
@@ -485,7 +485,7 @@ async def test_acknowledgements_reach_the_broker_before_their_entry_goes_back() 
     acknowledged, given_back, held, other = desk.admit(*whole_batch())
     desk.tracker.acknowledge([acknowledged])
     desk.tracker.give_back([given_back], 0.0, counted=True)
-    assert await returned_nack_tracker(desk, 1) == [given_back.native]
+    assert await entries_returned(desk, 1) == [given_back.native]
     assert desk.consumer.acknowledged == [acknowledged.native]
     copies = whole_batch(count=1)
     [again] = desk.admit(*copies)
@@ -500,7 +500,7 @@ async def test_what_was_set_aside_goes_back_by_its_place() -> None:
     desk = Desk(True)
     aside = desk.tracker.set_aside(desk.admit(FakeMessage(7)))
     desk.tracker.give_back(aside, 0.0, counted=False)
-    [place] = await returned_nack_tracker(desk, 1)
+    [place] = await entries_returned(desk, 1)
     assert place == FakeMessage(7).message_id()
 
 
