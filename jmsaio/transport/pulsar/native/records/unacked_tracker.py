@@ -42,8 +42,6 @@ from jmsaio.transport.pulsar.native.records.subscription_records import Subscrip
 
 _log = logging.getLogger(__name__)
 
-#: Types whose records are returned to the broker, one entry at a time.
-SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 #: Seconds between checks of a copy of a record that another receiver holds.
 COPY_CHECK = 0.25
 #: Seconds until a record whose dead letter could not be stored is redelivered.
@@ -88,7 +86,7 @@ class UnackedTracker:
         letters: DeadLetters | None = None,
         renew: Callable[[], object] = ignore,
     ) -> None:
-        self.shared = shared = subscription.type in SHARED
+        self.shared = shared = subscription.shared
         self._bridge = bridge
         self._subscription = subscription
         self._woken = woken
