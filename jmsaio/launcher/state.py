@@ -93,7 +93,7 @@ def forget(directory: Path) -> None:
 
 
 def load(directory: Path) -> BrokerStatus | None:
-    """Read the last status saved in a state directory, possibly of a broker that has ended; None if there is none."""
+    """Read the last status saved in a state directory, possibly of a broker that has ended."""
     try:
         fields = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         return BrokerStatus(state_directory=directory, **fields)

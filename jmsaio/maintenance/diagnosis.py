@@ -44,7 +44,7 @@ class Facts:
             the right. ``same cluster``: the REST interface lists a reader that was opened at the broker. ``version`` of
             the broker. ``skew``: seconds that this machine's clock is ahead. ``settings`` of the broker by name.
             ``policies`` of the namespace; None if it does not exist. ``transactions``: the broker has a coordinator.
-            ``open transactions``: those that hold topics of the namespace back: id, role or None, age in seconds,
+            ``open transactions``: each that holds topics of the namespace back: id, role or None, age in seconds,
             topics.
     """
 

@@ -25,11 +25,11 @@ from jmsaio.transport.waiting import together
 
 #: Topics whose statistics are requested at the same time.
 _AT_ONCE: Final = 16
-#: Prefixes of subscriptions that no application has: those of jobs, copies, and readers of Pulsar's clients.
+#: Prefixes of subscriptions that no application has: of jobs, copies, and readers of Pulsar's clients.
 _NOT_APPLICATIONS: Final = (JOB_PREFIX, COPY_PREFIX, "reader-")
 #: Number of messages of a backlog that are read to find out whether a topic has dead letters.
 _INSPECTED: Final = 20
-#: Maximum seconds to wait for the first of them: those of an open transaction are not delivered.
+#: Maximum seconds to wait for the first of them: messages of an open transaction are not delivered.
 _PATIENCE: Final = 5.0
 #: Seconds without an acknowledgement after which a consumer that holds messages counts as idle.
 IDLE: Final = 10.0
@@ -144,7 +144,7 @@ async def exists(admin: Admin, configuration: Configuration, destination: Queue 
 async def find_shared(admin: Admin, topics: Iterable[str]) -> dict[str, list[str]]:
     """Return the subscriptions of each topic that has several: each of them delivers what is sent to the topic.
 
-    Subscriptions in which jmsaio's jobs and copies record their progress, and those of readers, are left out.
+    Subscriptions of readers, and in which jmsaio's jobs and copies record their progress, are left out.
     """
     found = {}
     for topic in topics:
@@ -221,7 +221,7 @@ def _states(
     topic: str, configuration: Configuration, stats: TopicStats, subscriptions: Sequence[SubscriptionStats],
     *, alone: bool,
 ) -> list[DestinationState]:  # fmt: skip
-    """Return the state of each subscription of a topic; with ``alone`` that of the topic without one."""
+    """Return the state of each subscription of a topic; with ``alone``, of the topic itself, which has none."""
     return [
         DestinationState(
             topic=topic, name=short_name(topic, configuration.system_namespace), producers=stats.producers,

@@ -60,8 +60,8 @@ class TransferRequest:
         destination: the messages. A queue's subscription is ``jms-queue``, or the one that the name ends with
             (``name:subscription``); if the name has none and a redrive has created its own subscription, that one is
             used.
-        of: name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
-            subscription. None: ``destination`` has the dead letters.
+        of: name of a subscription of ``destination`` on which messages failed, and whose dead letters are meant. None:
+            ``destination`` has the dead letters.
         selector: selector that messages must match; None: all match.
         to: target of all messages; None: each dead letter's origin.
         max_redrives: skip dead letters that were already redriven this many times.
@@ -233,7 +233,7 @@ class Outlets:
     def __attrs_post_init__(self) -> None:
         config = self._configuration
         route = make_route(config.used_priority_mapping, False, random)
-        # A target is known by its topic only, whose consumers might be those of a queue.
+        # A target is known by its topic only, which might be a queue's.
         by_group = "Key_Shared" in (config.queue_subscription_type, config.topic_shared_subscription_type)
         options = sender_options(config, route, self._settled, by_group)
         self._senders = CopySenders(

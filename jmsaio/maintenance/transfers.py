@@ -216,7 +216,7 @@ class CopyCursors:
     async def create(self, ranges: Sequence[TransferRange]) -> list[TransferRange]:
         """Create the subscriptions, each at the queue's first unacknowledged message, and return their ranges.
 
-        ``ranges`` are those of the queue's subscription, whose selector also applies to the new ones.
+        ``ranges`` belong to the queue's subscription, whose selector also applies to the new ones.
         """
         for topic in (each.topic for each in ranges):
             # The broker creates it at the topic's end, then moves it: until then, a next copy would find nothing to do.
