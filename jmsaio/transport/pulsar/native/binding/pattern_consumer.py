@@ -38,8 +38,6 @@ class PatternConsumer:
     """A ``ConsumerHandle`` of a topics pattern.
 
     Args:
-        bridge: bridge to the native threads.
-        native: ``_pulsar.Consumer`` of a pattern.
         ask_broker: starts a request that is answered on the network thread, with the native callback; None if
             pulsar-client has several network threads.
         timeout: maximum seconds of a request of pulsar-client.

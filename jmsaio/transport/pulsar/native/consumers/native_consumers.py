@@ -29,12 +29,7 @@ _ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "Au
 
 
 class NativeConsumers:
-    """One native consumer per topic or partition, or one for a pattern.
-
-    Args:
-        woken: called when messages might be available.
-        answered: waits until the broker of one of a pattern's topics answers.
-    """
+    """One native consumer per topic or partition, or one for a pattern."""
 
     def __init__(
         self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None], answered: Answered
@@ -90,15 +85,11 @@ class NativeConsumers:
                 raise native_consumer.failure
 
     async def wait_for_answers(self, timeout: float, topics: Iterable[str] = ()) -> None:
-        """Wait until the broker has processed earlier requests, which any answer shows.
+        """Wait until the broker has processed earlier requests, which any answer shows. Raises TransportError.
 
         Args:
-            timeout: seconds to wait.
             topics: for a pattern, the topics of the earlier requests; its native consumer can't request answers from
                 them.
-
-        Raises:
-            TransportError: there was no answer; OperationTimeoutError if there was none in time.
         """
         if self._subscription.pattern is not None:
             await together(self._answered(topic, timeout) for topic in topics)
@@ -113,12 +104,7 @@ class NativeConsumers:
                 raise
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription.
-
-        Raises:
-            ConsumerBusyError: the subscription has other consumers.
-            OperationTimeoutError: no answer in time.
-        """
+        """Delete the subscription. Raises ConsumerBusyError if it has other consumers."""
         asking = self._start(lambda native_consumer: native_consumer.native.unsubscribe_async, "unsubscribe")
         try:
             await self._bridge.ask_all(asking, timeout)
@@ -134,8 +120,7 @@ class NativeConsumers:
     def moved_by(self, position: StartPosition | WireId | int) -> list[NativeConsumer]:
         """Return the consumers moved by a seek to ``position``: one partition's for an id, else all.
 
-        Raises:
-            NotFoundError: the id's partition has no consumer.
+        Raises NotFoundError if the id's partition has no consumer.
         """
         if not isinstance(position, WireId) or len(self._all) <= 1:
             return list(self._all)
@@ -148,12 +133,7 @@ class NativeConsumers:
     async def seek(
         self, native_consumers: list[NativeConsumer], position: StartPosition | WireId | int, timeout: float
     ) -> None:
-        """Move some of the consumers.
-
-        Raises:
-            TransportError: the broker refused.
-            OperationTimeoutError: no answer in time.
-        """
+        """Move some of the consumers."""
         target = position if isinstance(position, int) else native_position(position)
         for native_consumer in native_consumers:
             # Not afterwards: pulsar-client might deliver the first record after the move before it reports the move.
@@ -172,7 +152,7 @@ class NativeConsumers:
             await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
 
     def close(self) -> dict[asyncio.Future[object], str]:
-        """Start closing all consumers. Returns the futures for ``Bridge.ask_all``."""
+        """Start closing all consumers; return the futures for ``Bridge.ask_all``."""
         return self._start(lambda native_consumer: native_consumer.native.close_async, "close")
 
     def _start(

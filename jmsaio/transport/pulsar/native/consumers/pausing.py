@@ -42,13 +42,11 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class LateAcker:
-    """Implements the methods of ``_pulsar.Consumer`` that settle records.
+    """Settles the records of a closed consumer.
 
     Args:
-        bridge: bridge to the native threads.
         open_consumer: subscribes again.
-        what: description of the subscription.
-        timeout: seconds to close the consumer.
+        timeout: seconds to close that consumer.
         waits: the closed consumer is about to be reopened: acknowledgements wait for ``pass_to``, because an
             exclusive subscription allows only one consumer.
 
@@ -141,13 +139,7 @@ _TIMEOUT = 30.0
 class Pausing:
     """Stops and resumes one receiver, and reopens it with another queue.
 
-    Args:
-        share: bytes that the receiver can prefetch.
-        open_native: subscribes again.
-        woken: called when records might be available.
-
     Attributes:
-        stopped: whether its native consumers are closed.
         size: native receiver queue size of each topic, for ``resume``.
     """
 
@@ -184,13 +176,10 @@ class Pausing:
         self.size = self._usual_size = queue_size(self._subscription, len(self._native_consumers))
 
     async def stop(self, timeout: float, *, briefly: bool = False) -> None:
-        """Close the native consumers.
+        """Close the native consumers; closing continues if this is cancelled.
 
         Args:
-            timeout: seconds to wait.
-            briefly: ``resume`` follows at once and sends acknowledgements made until then; otherwise ``flush``.
-
-        Cancellation: closing continues.
+            briefly: ``resume`` follows at once and sends acknowledgements made until then.
         """
         if self.stopped:
             return
@@ -208,14 +197,9 @@ class Pausing:
         await self._bridge.ask_all(closing, timeout)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
-        """Subscribe again. The tracker recognises redelivered records that the application still holds.
+        """Subscribe again, without receiving unless ``prefetch``. Raises JMSError and stays stopped if that fails.
 
-        Args:
-            timeout: seconds to wait.
-            prefetch: whether to receive; otherwise the consumers receive nothing.
-
-        Raises:
-            JMSError: subscribing failed.
+        The tracker recognises redelivered records that the application still holds.
         """
         if not self.stopped:
             return
@@ -240,12 +224,7 @@ class Pausing:
             self._bridge.loop.call_soon(self._woken)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until late acknowledgements are sent.
-
-        Raises:
-            OperationTimeoutError: they were not sent in time.
-            JMSError: they can't be sent; the messages are redelivered.
-        """
+        """Wait until late acknowledgements are sent. Raises JMSError if they can't be: the messages are redelivered."""
         if not self._ackers:
             return
         deadline = self._bridge.loop.time() + timeout
@@ -276,11 +255,7 @@ class Pausing:
                     return
 
     def too_large(self, natives: list[MessageHandle]) -> bool:
-        """Record the sizes of received messages.
-
-        Returns:
-            True if the receiver subscribes again now, so that they are redelivered.
-        """
+        """Record sizes of received messages; return True if it subscribes again now, so that they are redelivered."""
         largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
         self._largest = largest = max(largest, self._largest - (self._largest >> 4))
         size, now = self.size, self._bridge.loop.time()
@@ -375,10 +350,7 @@ class Pausing:
         return True
 
     async def changed(self, timeout: float) -> None:
-        """Wait until a change in progress has ended; abort it after ``timeout`` seconds.
-
-        Cancellation: the change continues.
-        """
+        """Wait until a change in progress has ended, which cancelling does not abort; the timeout does."""
         task = self._changing
         if task is not None and not await wait_for(asyncio.wait([task]), timeout):
             await end([task], min(timeout, LINGER))

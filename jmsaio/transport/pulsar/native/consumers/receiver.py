@@ -75,13 +75,7 @@ class PulsarReceiver:
     """A ``Receiver`` of one subscription. Created by ``Subscriber``.
 
     Args:
-        bridge: bridge to the native threads.
-        wake: called when records might be available.
-        closed: called when the receiver is closed.
-        others: what the receivers of the subscription in this process know of each other's records.
-        share: bytes prefetched by the receivers of the transport.
         subscribe: opens another native consumer, after ``stop``.
-        answered: waits until the broker of one of a pattern's topics answers.
         letters: moves records returned too often to the dead letters; None without a policy.
 
     Attributes:
@@ -213,25 +207,17 @@ class PulsarReceiver:
                     break
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Queue acknowledgements; pulsar-client sends them every 100 ms, those of a batch at once.
-
-        See ``Receiver.acknowledge``; pulsar-client does not support transactions.
-        """
+        """Queue acknowledgements; pulsar-client sends them every 100 ms, those of a batch at once."""
         self._check()
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
         self._unacked.acknowledge(records)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Return records. See ``Receiver.negative_acknowledge``.
-
-        On shared subscriptions the broker always counts, and the delay is at least 0.1 s, pulsar-client's minimum.
-        """
         self._check()
         self._unacked.give_back(records, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the ids of records that are returned later."""
         return self._unacked.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -239,7 +225,6 @@ class PulsarReceiver:
         self._unacked.dead_letter(record, properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count another delivery, in this receiver only; others learn the count when a record is returned."""
         self._unacked.count_delivery(records)
 
     def receives(self, damage: Damage) -> bool:
@@ -261,7 +246,7 @@ class PulsarReceiver:
         self._pausing.renew()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the queued acknowledgements are sent. See ``Receiver.settle``.
+        """Wait until the queued acknowledgements are sent.
 
         pulsar-client offers neither a flush nor receipts. It sends every 100 ms, so this waits for that time; the
         broker processes a connection's requests in order, so its answer to a later one serves as the receipt.
@@ -291,10 +276,6 @@ class PulsarReceiver:
         await self._natives.unsubscribe(timeout)
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
-        """Move the subscription. See ``Receiver.seek``.
-
-        Raises IllegalStateError if the receiver is stopped, so that there is no consumer to move.
-        """
         self._check()
         await self._pausing.changed(timeout)
         if self._pausing.stopped:
@@ -307,7 +288,6 @@ class PulsarReceiver:
         self._unacked.clear(lambda topic: bool(moved(topic)))
 
     async def stop(self, timeout: float) -> None:
-        """Stop receiving (see ``Receiver.stop``): the native consumers are closed (see ``Pausing``)."""
         self._check()
         await self._pausing.changed(timeout)
         if self._unacked.shared:

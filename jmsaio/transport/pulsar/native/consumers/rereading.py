@@ -69,10 +69,7 @@ class Rereading:
         _parts.append(weakref.ref(self))
 
     async def aclose(self, timeout: float) -> None:
-        """Stop reading; entries not yet read are reported as lost. Waits up to ``timeout`` seconds for readers.
-
-        Readers still closing after that end with the connection.
-        """
+        """Stop reading; entries not yet read are reported as lost. Readers still closing end with the connection."""
         _parts[:] = [part for part in _parts if part() not in (None, self)]
         tasks = list(self._tasks)
         for task in tasks:
@@ -97,11 +94,7 @@ class Rereading:
             receiver.renew()
 
     def begin(self, damage: Damage, hindrance: str = "") -> None:
-        """Read an entry again.
-
-        Args:
-            hindrance: reason why it can't be read; "" if none is known.
-        """
+        """Read an entry again, unless the ``hindrance`` is known that makes it impossible."""
         receivers = self.concerned(damage)
         if not receivers:
             self._report_loss(damage, _CLOSED)
@@ -138,11 +131,7 @@ class Rereading:
                 receiver.renew()
 
     async def _read(self, damage: Damage) -> list[MessageHandle]:
-        """Return all messages of the entry; empty if the topic no longer has it.
-
-        Raises:
-            JMSError: it can't be read.
-        """
+        """Return all messages of the entry, if the topic still has it. Raises JMSError if it can't be read."""
         if damage.topic.startswith("non-persistent://"):
             raise TransportError("the topic is not persistent")
         try:

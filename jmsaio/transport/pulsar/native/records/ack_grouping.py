@@ -179,10 +179,6 @@ HOLD = 0.015
 class AckGrouping:
     """Passes the acknowledgements of one receiver to pulsar-client.
 
-    Args:
-        bridge: the event loop.
-        settled: stores the acknowledged records.
-
     Attributes:
         last: loop time of the last acknowledgement passed to pulsar-client; None: all of them are sent.
         topics: for a pattern, the topics of the acknowledgements not yet sent by pulsar-client.

@@ -183,8 +183,7 @@ class SubscriptionRecords:
     def redeliveries(self, key: RecordKey, counted: int) -> int:
         """Return the redeliveries of a record caused by applications of this process, or by other processes.
 
-        Args:
-            counted: redeliveries of its entry, as counted by the broker.
+        The broker ``counted`` those of its entry.
         """
         return redelivery_count(self.failures(key), counted, self._entries.get(key[:2], 0))
 
@@ -241,11 +240,7 @@ def _count(counts: OrderedDict[_Counted, int], key: _Counted) -> None:
 
 
 def subscription_records(broker: str, identity: _Identity) -> SubscriptionRecords:
-    """Return the knowledge of a subscription, shared by all its receivers in this process.
-
-    Args:
-        broker: the broker's service URL.
-    """
+    """Return the knowledge of a subscription at the broker with a URL, shared by its receivers in this process."""
     with _lock:
         found = _all.get((broker, identity))
         if found is None:

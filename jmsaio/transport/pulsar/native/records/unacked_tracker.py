@@ -66,15 +66,12 @@ class UnackedTracker:
     """The records of one receiver.
 
     Args:
-        bridge: the event loop.
         woken: called when ``pop`` has records.
-        others: what the receivers of the subscription in this process know of each other's records.
         letters: moves records returned too often to the dead letters; None without a policy.
         renew: opens the native consumers again, which returns everything to the broker.
 
     Attributes:
         shared: whether the broker redelivers returned records, by entries, and counts.
-        acks: passes acknowledgements to pulsar-client.
     """
 
     def __init__(
@@ -209,7 +206,6 @@ class UnackedTracker:
         """Append messages that might be redelivered to ``taken``, except those already known.
 
         Args:
-            native_consumer: their native consumer.
             again: the first of them does not follow the earlier ones.
         """
         for native in natives:
@@ -323,14 +319,11 @@ class UnackedTracker:
             self._count_redeliveries(taken)
         if self._letters is not None:
             taken = self._without_dead(taken, self._letters)
-        if self._timeout is not None:
+        timeout = self._subscription.config.ack_timeout
+        if timeout is not None:
             for record in taken:
-                self._timeouts.add(weakref.ref(record), self._timeout)
+                self._timeouts.add(weakref.ref(record), timeout)
         return taken
-
-    @property
-    def _timeout(self) -> float | None:
-        return self._subscription.config.ack_timeout
 
     def _withheld(self, record: PulsarRecord, event: RecordEvent) -> None:
         """Pass an event of a record that was admitted, and is not handed out."""
@@ -434,10 +427,10 @@ class UnackedTracker:
     def give_back(self, records: Iterable[SetAside], delay: float, *, counted: bool) -> None:
         """Schedule the redelivery of records after ``delay`` seconds, or move them to the dead letters.
 
+        On shared subscriptions the broker always counts, and the delay is at least 0.1, pulsar-client's minimum.
+
         Args:
-            records: records returned by the client; those not held are ignored.
-            delay: seconds until the redelivery. On shared subscriptions at least 0.1, pulsar-client's minimum.
-            counted: whether the application had them. On shared subscriptions the broker always counts.
+            counted: whether the application had them.
         """
         self._return(records, delay, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN)
 
@@ -562,11 +555,7 @@ class UnackedTracker:
         self._bridge.loop.call_soon(self._woken)
 
     def _to_broker(self, records: list[PulsarRecord]) -> list[PulsarRecord]:
-        """Return records to the broker, which handles entries: each batch once.
-
-        Returns:
-            Records to be redelivered from here instead.
-        """
+        """Return records to the broker, which handles entries; return the ones to redeliver from here instead."""
         before: tuple[NativeConsumer, int, int] | None = None
         here, marked = [], []
         for record in records:
@@ -643,9 +632,6 @@ class UnackedTracker:
 
         Thread-safe: the other receiver might belong to another loop. Records set aside are not compared: no
         application has them, so another receiver can deliver them.
-
-        Returns:
-            Held records, each with the one that is held here, and acknowledged ones.
         """
         concerned = {HELD, RecordState.LETTER, *((RETURNED,) if self._released else ())}
         out = {
@@ -701,11 +687,7 @@ class UnackedTracker:
         self._others.marks.add(self._subscription.name, back)
 
     def resume(self, *, acknowledged: bool) -> None:
-        """Handle the reopening of the native consumers.
-
-        Args:
-            acknowledged: whether they have sent acknowledgements made meanwhile.
-        """
+        """Handle the reopening of the native consumers, which might have sent acknowledgements made meanwhile."""
         now = self._bridge.loop.time()
         if acknowledged:
             self.acks.last = now
