@@ -22,7 +22,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.native.consumers import rereading
-from jmsaio.transport.pulsar.wire.records import arriving as damages
+from jmsaio.transport.pulsar.wire.consumers import entries
 from tests.client.helpers import fill, take, text
 from tests.kit.inside import inbox_of, runtime_of, temporaries_left
 from tests.support.broker import TestBroker
@@ -433,7 +433,7 @@ async def test_a_damaged_message_that_is_lost_is_reported(
 ) -> None:
     """The exception listener is given topic, subscription and id."""
     monkeypatch.setattr(rereading, "TIMEOUT", 1.0)
-    monkeypatch.setattr(damages, "_AGAIN", (0.1,))
+    monkeypatch.setattr(entries, "_AGAIN", (0.1,))
     target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}&transport={transport}"
     told: list[jmsaio.JMSError] = []
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:

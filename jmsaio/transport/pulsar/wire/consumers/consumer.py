@@ -16,14 +16,11 @@ from typing import Any, Final
 from jmsaio.errors import (
     ConsumerBusyError,
     JMSError,
-    ProtocolError,
     TransportError,
 )
-from jmsaio.model.packed import Shape
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.wire import EntryId, ReceivedRecord, SetAside, WireId
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.protocol.batch import Span, split
-from jmsaio.protocol.chunks import Whole
 from jmsaio.protocol.codes import InitialPosition, SubType
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.framing import Frame
@@ -38,19 +35,10 @@ from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import Registration
 from jmsaio.transport.pulsar.wire.consumers.acknowledging import Acknowledging
-from jmsaio.transport.pulsar.wire.consumers.chunks import Chunks
 from jmsaio.transport.pulsar.wire.consumers.early import Early
+from jmsaio.transport.pulsar.wire.consumers.entries import ArrivingEntries
 from jmsaio.transport.pulsar.wire.consumers.permits import Permits
 from jmsaio.transport.pulsar.wire.consumers.silence import Silence
-from jmsaio.transport.pulsar.wire.records.arriving import (
-    Arrival,
-    Damages,
-    announced,
-    assembled,
-    is_as_sent,
-    is_chunk,
-    read_arrival,
-)
 from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire
 from jmsaio.transport.waiting import to_the_end
 
@@ -103,13 +91,11 @@ class Consumer:
         self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
         self._ready = deque[WireRecord]()
         self._early = Early(topic, client.loop, self.due_here, self._fill)
-        self._damages = Damages(topic, subscription.name, self._at.persistent, client.report)
         self._unsettled = client.unsettled(topic, subscription.name)
         self._entries = self._unsettled.entries
-        self._shapes: dict[int, Shape] = {}  # of properties
         self._numbers = 0  # entries of a non-persistent topic so far
         self.acks = Acknowledging(self, self._at, self._unsettled, subscription.config)
-        self._chunks = Chunks(self._at, subscription.config)
+        self._arriving = ArrivingEntries(self._at, subscription.config, self._permits)
         self._silence: Silence | None = None
         if subscription.type is SubscriptionType.FAILOVER and self._at.persistent:
             self._silence = Silence(self._at, self._permits)
@@ -162,7 +148,7 @@ class Consumer:
         self._at.ended(error, assigned)
         self.activated(False)
         self._clear(RecordEvent.LINK_LOST)
-        self._chunks.clear()
+        self._arriving.clear()
         self.acks.link_lost()
 
     def migrated(self, cluster: str) -> None:
@@ -186,8 +172,9 @@ class Consumer:
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         if self._silence is not None:
             self._silence.broken()
-        found = self._read(delivery, frame)
+        found = self._arriving.read(delivery, frame, self._stopped)
         if found is None:
+            self._fill()
             return
         (metadata, data, spans), whole = found
         size = 1 if spans is None else len(spans)
@@ -213,7 +200,7 @@ class Consumer:
             entry = known
             entry.metadata, entry.data = metadata, data
             queued = self._arrived_again(entry, delivery)
-        damages = self._damages.pop(key)
+        damages = self._arriving.pop_damages(key)
         entry.returns += damages
         if whole is not None:
             entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
@@ -245,28 +232,6 @@ class Consumer:
         if life.IN_TRANSACTION in entry.states:
             self._unsettled.recognised.add(entry)
         return queued
-
-    def _read(self, delivery: Delivery, frame: Frame) -> tuple[Arrival, Whole | None] | None:
-        """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it."""
-        key = delivery.ledger, delivery.entry
-        try:
-            arrival = read_arrival(frame, self._shapes)
-            self._chunks.damaged.discard(key)
-            if not is_chunk(arrival.metadata):
-                return arrival, None
-            whole = self._chunks.add(key, arrival.metadata, arrival.data, self._stopped)
-            if whole is not None:
-                return assembled(whole), whole
-            self._damages.pop(key)
-            self._permits.used(1, len(arrival.data))
-        except ProtocolError as error:
-            self._permits.used(announced(frame), 0)
-            self._chunks.damaged.add(key)
-            again = self._damages.add(key, error, is_as_sent(frame))
-            if again is not None:
-                self._client.loop.call_later(again, self._request_again, key, self._at.number)
-        self._fill()
-        return None
 
     def _become_owner(self, entry: Entry) -> None:
         """Become the owner of an entry of which another consumer might still have records."""
@@ -322,10 +287,6 @@ class Consumer:
                 self.dead_letter(record)
             else:
                 self._ready.append(record)
-
-    def _request_again(self, key: EntryId, registration: int) -> None:
-        if registration == self._at.number and self._at.connection is not None:  # else it comes by itself
-            self._at.redeliver(self._chunks.with_incomplete(key))
 
     def announce(self) -> None:
         """Report what arrived."""
@@ -533,7 +494,7 @@ class Consumer:
         self.acks.flush()
         if self._subscription.type is SubscriptionType.KEY_SHARED:
             self._clear(RecordEvent.STOPPED)
-            self._chunks.clear()
+            self._arriving.clear()
             await self._at.park(timeout)
         else:
             self._return_queued(record.entry for record in self._ready)
@@ -546,7 +507,7 @@ class Consumer:
         """
         if not self._stopped or self._at.closed:
             return
-        self._chunks.stop()
+        self._arriving.stop()
         chosen, rest = dict.fromkeys(entries), deque[WireRecord]()
         for record in self._ready:
             if record.entry not in chosen:
@@ -593,7 +554,7 @@ class Consumer:
         self._ready.clear()
         self._waiting.close()
         self._bouncing.close()
-        self._chunks.clear()
+        self._arriving.clear()
         self.activated(False)
         await self._at.close(timeout)
 

@@ -1,4 +1,4 @@
-"""A consumer's messages in chunks, until each is complete, returned, or lost."""
+"""Entries of one consumer, read, or assembled from chunks; those that can't be read are requested again or reported."""
 
 from __future__ import annotations
 
@@ -7,20 +7,37 @@ import logging
 from typing import Final
 
 from jmsaio.config import ConsumerConfig
+from jmsaio.errors import ProtocolError
+from jmsaio.model.packed import Shape
 from jmsaio.model.wire import EntryId
 from jmsaio.protocol.chunks import Assembly, Partial, Whole
+from jmsaio.protocol.framing import Frame
+from jmsaio.protocol.messages import Delivery
 from jmsaio.protocol.metadata import Metadata
 from jmsaio.transport.pulsar.wire.connections.registration import Registration
+from jmsaio.transport.pulsar.wire.consumers.permits import Permits
+from jmsaio.transport.pulsar.wire.records.arriving import (
+    Arrival,
+    announced,
+    assembled,
+    is_as_sent,
+    is_chunk,
+    read_arrival,
+)
 
 _log = logging.getLogger(__name__)
 #: Messages that were given up, of which later chunks are recognised.
 _MOST_GIVEN_UP: Final = 1000
 #: Seconds before the chunks of a message are returned, the first time; doubled each time.
 _DELAY: Final = 1.0
+#: Seconds after which the broker is asked again for an entry that can't be read, one after the other.
+_AGAIN: Final = (0.1, 1.0, 10.0)
+#: Entries of which is known how often they arrived damaged.
+_MOST_DAMAGED: Final = 1000
 
 
-class Chunks:
-    """Assembles the messages of one consumer.
+class ArrivingEntries:
+    """Reads the entries of one consumer. One that can't be read stays unacknowledged: the broker stores it.
 
     A message whose chunks could not be stored, because too many were incomplete or one came out of order, is returned
     with all its chunks. If nothing new of it arrives in ``expireTimeOfIncompleteChunkedMessageMillis``, its sender has
@@ -29,28 +46,74 @@ class Chunks:
     is delivered.
     """
 
-    def __init__(self, at: Registration, config: ConsumerConfig) -> None:
-        self.damaged: set[EntryId] = set()  # entries that could not be read since the last ``clear``
+    def __init__(self, at: Registration, config: ConsumerConfig, permits: Permits) -> None:
         self._at = at
+        self._permits = permits
         self._acknowledges = config.auto_ack_oldest_chunked_message_on_queue_full
         self._expiry = config.expire_time_of_incomplete_chunked_message
+        self._shapes: dict[int, Shape] = {}  # of properties
+        self._damages: dict[EntryId, int] = {}  # how often entries arrived damaged
+        self._damaged: set[EntryId] = set()  # entries that could not be read since the last ``clear``
         self._given_up: dict[tuple[str, str], None] = {}
         self._loop = at.client.loop
         self._assembly = Assembly(config.max_pending_chunked_message)
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, place: EntryId, metadata: Metadata, payload: bytes, stopped: bool) -> Whole | None:
-        """Add a chunk; return its message if it is complete. Raises ProtocolError as ``Assembly.add``.
+    def read(self, delivery: Delivery, frame: Frame, stopped: bool) -> tuple[Arrival, Whole | None] | None:
+        """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it.
 
         While the consumer is ``stopped``, an incomplete message is returned.
         """
+        key = delivery.ledger, delivery.entry
+        try:
+            arrival = read_arrival(frame, self._shapes)
+            self._damaged.discard(key)
+            if not is_chunk(arrival.metadata):
+                return arrival, None
+            whole = self._add_chunk(key, arrival.metadata, arrival.data, stopped)
+            if whole is not None:
+                return assembled(whole), whole
+            self.pop_damages(key)
+            self._permits.used(1, len(arrival.data))
+        except ProtocolError as error:
+            self._permits.used(announced(frame), 0)
+            self._damaged.add(key)
+            self._unreadable(key, error, is_as_sent(frame))
+        return None
+
+    def pop_damages(self, key: EntryId) -> int:
+        """Return how often an entry arrived damaged that can be read now, and forget it."""
+        return self._damages.pop(key, 0) if self._damages else 0
+
+    def _unreadable(self, key: EntryId, error: ProtocolError, as_sent: bool) -> None:
+        """Request an entry again that was damaged in transit; report one that arrives no better."""
+        at = self._at
+        times = self._damages[key] = self._damages.get(key, 0) + 1
+        if len(self._damages) > _MOST_DAMAGED:
+            del self._damages[next(iter(self._damages))]
+        place = f"{at.topic} (subscription {at.subscription}, ID:{key[0]}:{key[1]})"
+        text = f"an entry of {place} can't be read: {error}"
+        most = len(_AGAIN) if at.persistent and not as_sent else 0
+        if times <= most:
+            if times == 1:
+                _log.warning("%s; it is requested again", text)
+            self._loop.call_later(_AGAIN[times - 1], self._request_again, key, at.number)
+        elif times == most + 1 or not at.persistent:
+            kept = "it stays unacknowledged" if at.persistent else "the topic does not store it"
+            at.client.report(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
+
+    def _request_again(self, key: EntryId, registration: int) -> None:
+        if registration == self._at.number and self._at.connection is not None:  # else it comes by itself
+            self._at.redeliver(self._with_incomplete(key))
+
+    def _add_chunk(self, place: EntryId, metadata: Metadata, payload: bytes, stopped: bool) -> Whole | None:
+        """Add a chunk; return its message if it is complete. Raises ProtocolError as ``Assembly.add``."""
         if (metadata.producer_name, metadata.uuid) in self._given_up:
             if metadata.chunk_id != 0:
                 self._acknowledge_rest(place, metadata)
                 return None
             del self._given_up[metadata.producer_name, metadata.uuid or ""]  # its sender sends all of it again
         whole, partial, oldest = self._assembly.add(place, metadata, payload, self._loop.time())
-        self.damaged.discard(place)
         if whole is not None:
             return whole
         if oldest is not None and self._acknowledges:
@@ -83,7 +146,7 @@ class Chunks:
             partial.drop()
             self._at.redeliver(partial.places)
 
-    def with_incomplete(self, place: EntryId) -> list[EntryId]:
+    def _with_incomplete(self, place: EntryId) -> list[EntryId]:
         """Return an entry to request again, with the chunks of all messages to which it might belong, in order.
 
         The broker redelivers a chunk to no one before it has redelivered those in front of it.
@@ -106,7 +169,7 @@ class Chunks:
         self._timer = None
         expired = self._assembly.expire(self._loop.time() - self._expiry)
         for partial in [each for each in expired if each.places]:
-            if self.damaged:
+            if self._damaged:
                 _log.warning("%s: incomplete, stays unacknowledged: an entry could not be read", self._name(partial))
             else:
                 _log.warning("%s: incomplete for %g s, acknowledged", self._name(partial), self._expiry)
@@ -125,7 +188,7 @@ class Chunks:
     def clear(self) -> None:
         """Forget all: the broker sends the chunks again, or others."""
         self._assembly.clear()
-        self.damaged.clear()
+        self._damaged.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
