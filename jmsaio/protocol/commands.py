@@ -1,7 +1,7 @@
 """The commands between a client and a broker of Pulsar 4.0: numbers, fields, and a whole frame of each.
 
 Each is a message inside ``BaseCommand``, under the field whose number is that of the command. SEND, MESSAGE, ACK and
-SEND_RECEIPT are frequent and therefore also written and read by hand, in ``messages`` and ``acks``.
+SEND_RECEIPT are frequent and therefore also written and read by hand, in ``messages``.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ SCHEMA: Final = Table(
     repeated(5, "properties", KEY_VALUE),
 )
 _FEATURES = Table(
-    optional(1, "supports_auth_refresh", BOOL, False),
-    optional(4, "supports_topic_watchers", BOOL, False),
+    optional(1, "supports_auth_refresh", BOOL, False), optional(4, "supports_topic_watchers", BOOL, False)
 )
 _AUTH_DATA = Table(optional(1, "auth_method_name", TEXT), optional(2, "auth_data", DATA))
 _SUBSCRIPTION = Table(required(1, "topic", TEXT), required(2, "subscription", TEXT))
@@ -172,11 +171,7 @@ COMMANDS: Final[Mapping[int, Table]] = {
         optional(6, "highest_sequence_id", U64, 0),
         optional(7, "is_chunk", BOOL, False),
     ),
-    Command.SEND_RECEIPT: Table(
-        _PRODUCER,
-        required(2, "sequence_id", U64),
-        optional(3, "message_id", MESSAGE_ID),
-    ),
+    Command.SEND_RECEIPT: Table(_PRODUCER, required(2, "sequence_id", U64), optional(3, "message_id", MESSAGE_ID)),
     Command.SEND_ERROR: Table(
         _PRODUCER, required(2, "sequence_id", U64), required(3, "error", I32), required(4, "message", TEXT)
     ),
@@ -212,9 +207,7 @@ COMMANDS: Final[Mapping[int, Table]] = {
     Command.PONG: Table(),
     Command.REDELIVER_UNACKNOWLEDGED_MESSAGES: Table(_CONSUMER, repeated(2, "message_ids", MESSAGE_ID)),
     Command.PARTITIONED_METADATA: Table(
-        required(1, "topic", TEXT),
-        _REQUEST_2,
-        optional(6, "metadata_auto_creation_enabled", BOOL, True),
+        required(1, "topic", TEXT), _REQUEST_2, optional(6, "metadata_auto_creation_enabled", BOOL, True)
     ),
     Command.PARTITIONED_METADATA_RESPONSE: Table(
         optional(1, "partitions", U32),
@@ -246,16 +239,10 @@ COMMANDS: Final[Mapping[int, Table]] = {
     ),
     Command.GET_LAST_MESSAGE_ID: Table(_CONSUMER, _REQUEST_2),
     Command.GET_LAST_MESSAGE_ID_RESPONSE: Table(
-        required(1, "last_message_id", MESSAGE_ID),
-        _REQUEST_2,
-        optional(3, "consumer_mark_delete_position", MESSAGE_ID),
+        required(1, "last_message_id", MESSAGE_ID), _REQUEST_2, optional(3, "consumer_mark_delete_position", MESSAGE_ID)
     ),
     Command.ACTIVE_CONSUMER_CHANGE: Table(_CONSUMER, optional(2, "is_active", BOOL, False)),
-    Command.GET_TOPICS_OF_NAMESPACE: Table(
-        _REQUEST,
-        required(2, "namespace", TEXT),
-        optional(3, "mode", I32, 0),
-    ),
+    Command.GET_TOPICS_OF_NAMESPACE: Table(_REQUEST, required(2, "namespace", TEXT), optional(3, "mode", I32, 0)),
     Command.GET_TOPICS_OF_NAMESPACE_RESPONSE: Table(_REQUEST, repeated(2, "topics", TEXT)),
     Command.AUTH_CHALLENGE: Table(
         optional(1, "server_version", TEXT),
@@ -281,10 +268,7 @@ COMMANDS: Final[Mapping[int, Table]] = {
     Command.TC_CLIENT_CONNECT_REQUEST: Table(_REQUEST, required(2, "tc_id", U64)),
     Command.TC_CLIENT_CONNECT_RESPONSE: Table(_REQUEST, optional(2, "error", I32), optional(3, "message", TEXT)),
     Command.WATCH_TOPIC_LIST: Table(
-        _REQUEST,
-        required(2, "watcher_id", U64),
-        required(3, "namespace", TEXT),
-        required(4, "topics_pattern", TEXT),
+        _REQUEST, required(2, "watcher_id", U64), required(3, "namespace", TEXT), required(4, "topics_pattern", TEXT)
     ),
     Command.WATCH_TOPIC_LIST_SUCCESS: Table(_REQUEST),
     Command.WATCH_TOPIC_UPDATE: Table(required(1, "watcher_id", U64)),

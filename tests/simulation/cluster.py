@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jmsaio.protocol import acks
+from jmsaio.protocol import messages
 from jmsaio.protocol.codes import InitialPosition, LookupType, ServerError, SubType
 from jmsaio.protocol.commands import Command, decode_command, encode_command
 from jmsaio.protocol.framing import Frame, Framing
@@ -263,7 +263,7 @@ class Broker:
         for each in fields.get("message_id", ()):
             place, words = (each["ledger_id"], each["entry_id"]), each.get("ack_set")
             if place in consumer.given:
-                left[place] = acks.ack_set(words) if words else 0
+                left[place] = messages.ack_set(words) if words else 0
             else:
                 self.cluster.wrong(f"consumer {number} acknowledges {place}, which it did not get")
         if txn is None:

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from unittest.mock import patch
 
-from jmsaio.protocol import acks
+from jmsaio.protocol import messages
 from jmsaio.protocol.messages import SendReceipt
 from jmsaio.protocol.producing import Producing, State
 from jmsaio.protocol.transacting import Move, Transacting
@@ -36,8 +36,8 @@ def drop_unconfirmed() -> AbstractContextManager[Any]:
 
 def acknowledge_another_ledger() -> AbstractContextManager[Any]:
     """An acknowledgement names the next ledger."""
-    usual = acks.message_id
-    return patch.object(acks, "message_id", lambda ledger, *rest: usual(ledger + 1, *rest))
+    usual = messages.message_id
+    return patch.object(messages, "message_id", lambda ledger, *rest: usual(ledger + 1, *rest))
 
 
 def give_permits_twice() -> AbstractContextManager[Any]:

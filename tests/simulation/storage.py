@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from jmsaio.protocol import acks
+from jmsaio.protocol import messages
 from jmsaio.protocol.batch import split
 from jmsaio.protocol.codes import SubType
 from jmsaio.protocol.commands import Command, encode_command
@@ -270,7 +270,7 @@ class Subscription:
         self.topic.given.setdefault((self.name, place), self.topic.time())
         command = encode_command(
             Command.MESSAGE, consumer_id=consumer.number, message_id={"ledger_id": place[0], "entry_id": place[1]},
-            redelivery_count=self.counts[place] if self.shared else 0, ack_set=[] if whole else acks.words_of(bits),
+            redelivery_count=self.counts[place] if self.shared else 0, ack_set=[] if whole else messages.words_of(bits),
         )[8:]  # fmt: skip
         size = 4 + len(command) + len(entry.tail)
         consumer.link.write(size.to_bytes(4) + len(command).to_bytes(4) + command + entry.tail)

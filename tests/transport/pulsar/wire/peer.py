@@ -15,7 +15,7 @@ import attrs
 
 from jmsaio.config import Configuration, load
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol import acks, messages
+from jmsaio.protocol import messages
 from jmsaio.protocol.codes import LookupType, ServerError, TxnAction
 from jmsaio.protocol.commands import Command, decode_command, encode_command
 from jmsaio.protocol.framing import Framing, entry_of
@@ -290,7 +290,7 @@ class Peer:
         """Return which messages of an entry an acknowledgement covers."""
         known = self.entries.get(place["entry_id"])
         size: int = place.get("batch_size") or (known and known[0].num_messages_in_batch) or 1
-        return ~acks.ack_set(place["ack_set"]) & (1 << size) - 1
+        return ~messages.ack_set(place["ack_set"]) & (1 << size) - 1
 
     def _asked(self, link: Link, command: Command, fields: Fields) -> None:
         """Take a registration; note a SEND or ACK that comes too early or too late."""

@@ -19,7 +19,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.wire import EntryId
-from jmsaio.protocol import acks
+from jmsaio.protocol import messages
 from jmsaio.protocol.backoff import STABLE
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.pulsar.wire.connections.answers import passes
@@ -265,4 +265,4 @@ class Registration:
         """Acknowledge whole entries without a receipt, unless it is not registered."""
         rest = iter(places)
         while self.connection is not None and (some := list(islice(rest, MOST_IDS))):
-            self.connection.write(acks.ack(self.number, [acks.message_id(*place) for place in some]))
+            self.connection.write(messages.ack(self.number, [messages.message_id(*place) for place in some]))

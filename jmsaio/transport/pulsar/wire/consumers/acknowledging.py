@@ -12,7 +12,7 @@ import attrs
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSError, OperationTimeoutError, TransactionRolledBackError, TransportError
-from jmsaio.protocol import acks
+from jmsaio.protocol import messages
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.metadata import TxnId
 from jmsaio.rules import record_life as life
@@ -126,13 +126,15 @@ class Acknowledging:
         self, connection: Connection, places: _Places, answered: Callable[[_Answer], None], txn: TxnId | None = None
     ) -> None:
         number = self._at.number
-        ids = [acks.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in places]
+        ids = [messages.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in places]
         chunks = [place for entry, _ in places for place in entry.chunks]
         if txn is None:
             self._at.acknowledge(chunks[MOST_IDS:])
             chunks = chunks[:MOST_IDS]
-        ids += [acks.message_id(*place) for place in chunks]
-        sent = connection.start_framed(Command.ACK, lambda request: acks.ack(number, ids, txn=txn, request_id=request))
+        ids += [messages.message_id(*place) for place in chunks]
+        sent = connection.start_framed(
+            Command.ACK, lambda request: messages.ack(number, ids, txn=txn, request_id=request)
+        )
         self._receipts.add(sent)
         sent.add_done_callback(self._receipts.discard)
         sent.add_done_callback(answered)

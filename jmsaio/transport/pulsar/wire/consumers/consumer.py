@@ -13,11 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jmsaio.errors import (
-    ConsumerBusyError,
-    JMSError,
-    TransportError,
-)
+from jmsaio.errors import ConsumerBusyError, JMSError, TransportError
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.protocol.batch import Span, split

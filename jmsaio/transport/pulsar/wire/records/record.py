@@ -29,7 +29,17 @@ _OVERHEAD = 300
 
 
 class OwnerAcks(Protocol):
-    """The acknowledgements of a consumer, as other consumers of its subscription see them."""
+    """The acknowledgements of a consumer, as transactions and other consumers of its subscription see them."""
+
+    @property
+    def subscription_name(self) -> str:
+        """Name of its subscription."""
+
+    def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
+        """End the records that were acknowledged in a transaction: their indexes by their entries."""
+
+    def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
+        """Continue after its end at the broker; ``redelivered``: the broker redelivers what arrived meanwhile."""
 
     def settle_later(self, entry: Entry) -> None:
         """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""

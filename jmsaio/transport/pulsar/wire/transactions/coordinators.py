@@ -13,13 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from jmsaio.errors import (
-    IllegalStateError,
-    JMSError,
-    JMSSecurityError,
-    NotFoundError,
-    OperationTimeoutError,
-)
+from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
 from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.metadata import TxnId

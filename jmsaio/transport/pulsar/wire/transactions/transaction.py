@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -26,7 +26,7 @@ from jmsaio.protocol.transacting import Event, Move, State, Transacting
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.tasks import shielded
-from jmsaio.transport.pulsar.wire.records.record import Entry
+from jmsaio.transport.pulsar.wire.records.record import Entry, OwnerAcks
 from jmsaio.transport.pulsar.wire.transactions.coordinators import LONGER, Answer, Coordinators
 from jmsaio.transport.waiting import Waiters
 
@@ -44,20 +44,6 @@ class Work:
 
 #: Returns from topics and subscriptions how a transaction ended, as ``find_outcome``.
 FindOutcome = Callable[..., Awaitable[TransactionOutcome]]
-
-
-class Acknowledger(Protocol):
-    """A consumer, as a transaction sees it."""
-
-    @property
-    def subscription_name(self) -> str:
-        """Name of its subscription."""
-
-    def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
-        """End the records that were acknowledged in a transaction: their indexes by their entries."""
-
-    def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
-        """Continue after its end at the broker; ``redelivered``: the broker redelivers what arrived meanwhile."""
 
 
 class Withdrawer(Protocol):
@@ -89,7 +75,7 @@ class WireTransaction:
         self._on_ended = ended
         self._timer = client.loop.call_at(deadline, self._overdue)
         self._sent: dict[str, WireId] = {}  # one message for each topic
-        self._acknowledged: dict[Acknowledger, dict[Entry, list[int]]] = {}
+        self._acknowledged: dict[OwnerAcks, dict[Entry, list[int]]] = {}
         self._commit = False
         self._over = False  # it has ended at the broker, or in doubt
         self._ending: asyncio.Task[JMSError | None] | None = None  # returns why the broker does not tell its end
@@ -136,7 +122,7 @@ class WireTransaction:
         self._state.fail(error)
         self._changed.wake()
 
-    def acknowledged(self, consumer: Acknowledger, entry: Entry, index: int) -> None:
+    def acknowledged(self, consumer: OwnerAcks, entry: Entry, index: int) -> None:
         """Add a record that was acknowledged in it, and learns how it ends."""
         self._acknowledged.setdefault(consumer, {}).setdefault(entry, []).append(index)
 
@@ -148,7 +134,7 @@ class WireTransaction:
                 consumer.records_ended(entries, False)
                 consumer.transaction_ended(entries, False)
 
-    def contains(self, consumer: Acknowledger, entry: Entry, index: int) -> bool:
+    def contains(self, consumer: OwnerAcks, entry: Entry, index: int) -> bool:
         """Return whether a record was acknowledged in it."""
         return index in self._acknowledged.get(consumer, {}).get(entry, ())
 
@@ -270,7 +256,7 @@ class WireTransaction:
         gone = not committing and error is not None and error.error_code in _ENDED
         return None if gone else error
 
-    async def _decide(self, acknowledged: Mapping[Acknowledger, Mapping[Entry, list[int]]], timeout: float) -> None:
+    async def _decide(self, acknowledged: Mapping[OwnerAcks, Mapping[Entry, list[int]]], timeout: float) -> None:
         """Find out from topics and subscriptions how it ended, which its coordinator does not tell."""
         records: dict[tuple[str, str], WireId] = {}
         for consumer, entries in acknowledged.items():
