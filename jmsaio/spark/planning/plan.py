@@ -448,8 +448,3 @@ def between(
         one = whole(topic, store, first, last) if ended is None or last > store.first else None
         ranges += [] if one is None else [one]
     return ranges, tuple(losses)
-
-
-def has_enough(entries: int, minimum: int | None, waited: float, max_delay: float) -> bool:
-    """Return True if a batch can start: ``minimum`` entries wait, or any ``max_delay`` seconds after the last batch."""
-    return minimum is None or entries >= minimum or (entries > 0 and waited >= max_delay)

@@ -32,7 +32,6 @@ from jmsaio.spark.planning.plan import (
     advance,
     between,
     from_json,
-    has_enough,
     lag,
     split,
     to_json,
@@ -352,11 +351,13 @@ class StreamPlanner:
         return () if self._cursor is None else await self._cursor.find_existing(start)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored]) -> bool:
+        """Return True if ``minEntriesPerTrigger`` entries wait, or ``maxTriggerDelay`` has passed since a batch."""
+        now, minimum = self._clock.steady(), self.options.min_entries_per_trigger
         if self._begun is None:
-            self._begun = self._clock.steady()
-        waiting = sum(one.entries for one in lag(start, stores).values())
-        waited = self._clock.steady() - self._begun
-        return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
+            self._begun = now
+        if minimum is None or now - self._begun >= self.options.max_trigger_delay:
+            return True
+        return sum(one.entries for one in lag(start, stores).values()) >= minimum
 
     async def _refresh(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
         """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark calls.

@@ -18,7 +18,6 @@ from jmsaio.spark.planning.plan import (
     advance,
     between,
     from_json,
-    has_enough,
     lag,
     locate,
     pending,
@@ -577,13 +576,3 @@ def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
     assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {})[0] == []
     [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {})[1]
     assert (loss.topic, loss.wanted) == (A, Place(5, 0))
-
-
-@pytest.mark.parametrize(
-    ("entries", "minimum", "waited", "enough"),
-    [(0, None, 0, True), (9, 10, 899, False), (10, 10, 0, True), (9, 10, 900, True), (0, 10, 900, False)],
-)
-def test_a_batch_waits_for_enough_entries_or_the_longest_delay(
-    entries: int, minimum: int | None, waited: float, enough: bool
-) -> None:
-    assert has_enough(entries, minimum, waited, 900.0) is enough
