@@ -16,6 +16,7 @@ from rich.text import Text
 
 from jmsaio.cli.common.connecting import read_connection, with_options
 from jmsaio.cli.common.output import Output, json_option, printable
+from jmsaio.config.declaring import flatten
 from jmsaio.errors import JMSError
 from jmsaio.model.arguments import shown
 from jmsaio.spark.jobs.failures import reason_of
@@ -71,18 +72,10 @@ def session_options(command: Callable[P, T]) -> Callable[P, T]:
 
 def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:
     """Return the options of the data source that name and configure the broker, from ``--url`` and ``--option``."""
-    flat = dict(_flat(read_connection(url, settings)))
-    broker = flat.pop("brokerServiceUrl", None) or flat.pop("service_url")
-    return {"url": broker, **flat}
-
-
-def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Flatten nested maps to dotted names, and convert values to text."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", str(value).lower() if isinstance(value, bool) else str(value)
+    given = flatten(read_connection(url, settings))
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+    broker = texts.pop("brokerServiceUrl", None) or texts.pop("service_url")
+    return {"url": broker, **texts}
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:

@@ -57,7 +57,7 @@ def test_a_file_gives_the_options_of_the_source(tmp_path: Path) -> None:
     file = tmp_path / "broker.json"
     file.write_text(json.dumps({
         "brokerServiceUrl": "pulsar://h", "jms.usePulsarAdmin": True, "producerConfig": {"sendTimeoutMs": 5},
-        "connect_timeout": 9,
+        "connect_timeout": 9, "authPlugin": None,
     }))  # fmt: skip
     assert read_source(str(file), ()) == {
         "url": "pulsar://h", "jms.usePulsarAdmin": "true", "producerConfig.sendTimeoutMs": "5", "connect_timeout": "9",
