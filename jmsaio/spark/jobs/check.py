@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 from pyspark.sql import SparkSession, functions as f
 
+from jmsaio.launcher.errors import ToolError
+from jmsaio.launcher.tools import require
 from jmsaio.model.version import __version__
 from jmsaio.spark.jobs.failures import reason_of
 from jmsaio.spark.options.parse import Use, parse_options
 
 #: Minimum versions of packages.
 _OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"pyspark": (4, 3), "pyarrow": (18,)}
-_OLDEST_JAVA: Final = 17
 _INSTALL: Final = "pip install 'jmsaio[spark]'"
 
 
@@ -97,27 +96,14 @@ def check_package(name: str, found: str | None, where: str) -> Finding:
 
 
 def _check_java() -> Finding:
+    """Check the Java that Spark runs: the one of JAVA_HOME, without an alternative, or else on the path."""
     home = os.environ.get("JAVA_HOME")
     if home and not os.access(os.path.join(home, "bin", "java"), os.X_OK):
         return Finding("java", f"JAVA_HOME={home}", f"JAVA_HOME={home} holds no bin/java: set it to a JDK 17 or later")
-    found = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if found is None:
-        return Finding("java", "missing", f"there is no java: install Java {_OLDEST_JAVA} or later, or set JAVA_HOME")
-    version = _java_version(found)
-    if version and _numbers(version) < (_OLDEST_JAVA,):
-        advice = f"{found} is Java {version}, too old for Spark: set JAVA_HOME to Java {_OLDEST_JAVA} or later"
-        return Finding("java", f"{found}, {version}", advice)
-    return Finding("java", ", ".join(filter(None, (found, version))))
-
-
-def _java_version(java: str) -> str:
-    """Return the version in the file ``release`` beside Java, such as ``17.0.15`` or ``1.8.0_392``; "" without one."""
     try:
-        text = Path(java).resolve().parents[1].joinpath("release").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    found = re.search(r'^JAVA_VERSION="(.+)"', text, re.MULTILINE)
-    return "" if found is None else found[1]
+        return Finding("java", str(require("java")))  # Spark needs the same version as the launcher
+    except ToolError as error:
+        return Finding("java", "missing or too old", f"{error.reason}; JAVA_HOME names the one that Spark runs")
 
 
 def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
