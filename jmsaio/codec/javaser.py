@@ -8,7 +8,7 @@ recursion, and lengths are checked against the remaining bytes before memory is 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -17,7 +17,7 @@ from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.text import decode_mutf8, encode_mutf8
-from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
+from jmsaio.model.values import LAYOUTS, Byte, Char, Float, Long, Short, Value
 
 MAGIC: Final = b"\xac\xed\x00\x05"
 #: Number of the first class of a stream; later ones count up.
@@ -29,55 +29,43 @@ _NUMBER: Final = "java.lang.Number"
 
 
 @attrs.frozen
-class JavaClass:
+class _JavaClass:
     """A class with a known layout.
 
     Attributes:
-        name: Java's name.
         description: bytes after the name in the stream, up to the superclass.
         parent: the superclass, or None.
-        layout: the only field, None for an array and for Number.
-        make: converts the unpacked field to the value.
+        kind: the class of the value in its only field; None for an array and for Number.
     """
 
     name: str
     description: bytes
     parent: str | None
-    layout: struct.Struct | None = None
-    make: Callable[[Any], Value] | None = None
+    kind: type | None
 
 
-def _described(name: str, version: str, field: str, parent: str | None, make: Any = None, code: str = "") -> JavaClass:
-    """Create a class from its serial version, the type code of its field ``value``, and the field's struct format."""
+def _described(name: str, version: str, field: str = "", parent: str | None = None, kind: Any = None) -> _JavaClass:
+    """Create a class from its serial version and the type code of its field ``value``."""
     fields = b"\x00\x01" + field.encode() + b"\x00\x05value" if field else b"\x00\x00"
-    layout = struct.Struct(">" + code) if code else None
-    return JavaClass(name, bytes.fromhex(version) + b"\x02" + fields + b"\x78", parent, layout, make)
+    return _JavaClass(name, bytes.fromhex(version) + b"\x02" + fields + b"\x78", parent, kind)
 
 
-def _whole(kind: type) -> Callable[[Any], Any]:
-    return lambda value: int.__new__(kind, value)
-
-
-#: Java class of each canonical type.
-BOXES: Final[dict[type, JavaClass]] = {
-    bool: _described("java.lang.Boolean", "cd207280d59cfaee", "Z", None, bool, "B"),
-    Char: _described(
-        "java.lang.Character", "348b47d96b1a2678", "C", None, lambda value: str.__new__(Char, chr(value)), "H"
-    ),
-    Byte: _described("java.lang.Byte", "9c4e6084ee50f51c", "B", _NUMBER, _whole(Byte), "b"),
-    Short: _described("java.lang.Short", "684d37133460da52", "S", _NUMBER, _whole(Short), "h"),
-    int: _described("java.lang.Integer", "12e2a0a4f7818738", "I", _NUMBER, int, "i"),
-    Long: _described("java.lang.Long", "3b8be490cc8f23df", "J", _NUMBER, _whole(Long), "q"),
-    Float: _described(
-        "java.lang.Float", "daedc9a2db3cf0ec", "F", _NUMBER, lambda value: float.__new__(Float, value), "f"
-    ),
-    float: _described("java.lang.Double", "80b3c24a296bfb04", "D", _NUMBER, float, "d"),
+_BOXES: Final = (
+    _described("java.lang.Boolean", "cd207280d59cfaee", "Z", None, bool),
+    _described("java.lang.Character", "348b47d96b1a2678", "C", None, Char),
+    _described("java.lang.Byte", "9c4e6084ee50f51c", "B", _NUMBER, Byte),
+    _described("java.lang.Short", "684d37133460da52", "S", _NUMBER, Short),
+    _described("java.lang.Integer", "12e2a0a4f7818738", "I", _NUMBER, int),
+    _described("java.lang.Long", "3b8be490cc8f23df", "J", _NUMBER, Long),
+    _described("java.lang.Float", "daedc9a2db3cf0ec", "F", _NUMBER, Float),
+    _described("java.lang.Double", "80b3c24a296bfb04", "D", _NUMBER, float),
+)
+#: Java class of each canonical type, and the classes by name.
+BOXES: Final = {known.kind: known for known in _BOXES}
+CLASSES: Final = {
+    known.name: known
+    for known in (*_BOXES, _described(BYTE_ARRAY, "acf317f8060854e0"), _described(_NUMBER, "86ac951d0b94e08b"))
 }
-CLASSES: Final[dict[str, JavaClass]] = {known.name: known for known in BOXES.values()} | {
-    BYTE_ARRAY: _described(BYTE_ARRAY, "acf317f8060854e0", "", None),
-    _NUMBER: _described(_NUMBER, "86ac951d0b94e08b", "", None),
-}
-
 
 _MAX_BLOCK: Final = 1024
 _MAX_SHORT_BLOCK: Final = 0xFF
@@ -125,14 +113,14 @@ class _StreamWriter:
 
     def _box(self, kind: type, value: Any) -> None:
         known = BOXES.get(kind)
-        if known is None or known.layout is None:
+        if known is None:
             raise MessageFormatError(f"there is no Java class for {with_article(kind.__name__)}")
         self.parts.append(b"\x73")
         self._class(known)
-        self.parts.append(known.layout.pack(ord(value) if kind is Char else value))
+        self.parts.append(LAYOUTS[kind][0].pack(ord(value) if kind is Char else value))
         self._next += 1
 
-    def _class(self, known: JavaClass | None) -> None:
+    def _class(self, known: _JavaClass | None) -> None:
         while known is not None:
             handle = self._handles.get(known.name)
             if handle is not None:
@@ -208,7 +196,7 @@ class _StreamReader:
             while not self._block:
                 self._open_block()
             step = min(size, self._block)
-            parts.append(self._take(step))
+            parts.append(self._bytes(step))
             self._block -= step
             size -= step
         return b"".join(parts)
@@ -230,7 +218,7 @@ class _StreamReader:
             return None
         if tag in (_STRING, _LONG_STRING):
             self._handles.append(None)
-            return decode_mutf8(self._take(self._number(LENGTH16 if tag == _STRING else LENGTH64)))
+            return decode_mutf8(self._bytes(self._number(LENGTH16 if tag == _STRING else LENGTH64)))
         if tag == _OBJECT:
             return self._boxed()
         if tag == _ARRAY:
@@ -244,16 +232,18 @@ class _StreamReader:
 
     def _boxed(self) -> Value:
         known = CLASSES.get(self._class() or "")
-        if known is None or known.layout is None or known.make is None:
+        if known is None or known.kind is None:
             raise MalformedMessageError(f"an object without a class of objects, before byte {self._position}")
         self._handles.append(None)
-        return known.make(known.layout.unpack(self._take(known.layout.size))[0])
+        layout, make = LAYOUTS[known.kind]
+        value: Value = layout.unpack(self._bytes(layout.size))[0]
+        return value if make is None else make(value)
 
     def _array(self) -> bytes:
         if self._class() != BYTE_ARRAY:
             raise MalformedMessageError(f"an array without an array's class, before byte {self._position}")
         self._handles.append(None)
-        return self._take(self._number(LENGTH32))
+        return self._bytes(self._number(LENGTH32))
 
     def _class(self) -> str | None:
         """Read a class descriptor with its superclasses; return the class's name, None for a null descriptor."""
@@ -281,14 +271,14 @@ class _StreamReader:
 
     def _described(self, below: str | None) -> str:
         """Read a new class descriptor up to its superclass; return the class's name."""
-        name = decode_mutf8(self._take(self._number(LENGTH16)))
+        name = decode_mutf8(self._bytes(self._number(LENGTH16)))
         self._handles.append(name)
         known = CLASSES.get(name)
         if known is None:
             if below is not None:
                 raise MalformedMessageError(f"{name[:200]} is not a superclass of {below}")
             raise _UnknownClassError(name)
-        if self._take(len(known.description)) != known.description:
+        if self._bytes(len(known.description)) != known.description:
             raise MalformedMessageError(f"{name} is described in a way that Java does not")
         return name
 
@@ -319,10 +309,10 @@ class _StreamReader:
         self._block = length
 
     def _number(self, layout: struct.Struct) -> int:
-        number: int = layout.unpack(self._take(layout.size))[0]
+        number: int = layout.unpack(self._bytes(layout.size))[0]
         return number
 
-    def _take(self, size: int) -> bytes:
+    def _bytes(self, size: int) -> bytes:
         end = self._position + size
         if not 0 <= size <= len(self._data) - self._position:
             raise MalformedMessageError(

@@ -8,15 +8,20 @@ from typing import Any, Final
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.text import decode_mutf8, encode_mutf8
-from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
+from jmsaio.model.values import LAYOUTS, Byte, Char, Float, Long, Short, Value
 
 _BOOLEAN, _STRING, _INT, _SHORT, _LONG, _FLOAT, _DOUBLE, _BYTE, _CHAR, _BYTES, _NULL = range(1, 12)
+#: Types with a fixed size by their tags.
+_KINDS: Final = {
+    _BOOLEAN: bool, _INT: int, _SHORT: Short, _LONG: Long, _FLOAT: Float, _DOUBLE: float, _BYTE: Byte, _CHAR: Char,
+}  # fmt: skip
+_FIXED: Final = {tag: LAYOUTS[kind] for tag, kind in _KINDS.items()}
 _MAX_UTF: Final = 0xFFFF
 _LENGTH16, _LENGTH32 = struct.Struct(">H"), struct.Struct(">i")
 
 
-def _number(tag: int, code: str) -> Callable[[Any], bytes]:
-    pack = struct.Struct(">B" + code).pack
+def _number(tag: int, kind: type) -> Callable[[Any], bytes]:
+    pack = struct.Struct(">B" + LAYOUTS[kind][0].format[1:]).pack
     return lambda value: pack(tag, value)
 
 
@@ -32,12 +37,7 @@ def _string(value: str) -> bytes:
 _WRITERS: Final[dict[type, Callable[[Any], bytes]]] = {
     bool: lambda value: b"\x01\x01" if value else b"\x01\x00",
     str: _string,
-    int: _number(_INT, "i"),
-    Short: _number(_SHORT, "h"),
-    Long: _number(_LONG, "q"),
-    Float: _number(_FLOAT, "f"),
-    float: _number(_DOUBLE, "d"),
-    Byte: _number(_BYTE, "b"),
+    **{kind: _number(tag, kind) for tag, kind in _KINDS.items() if kind not in (bool, Char)},
     Char: lambda value: b"\x09" + _LENGTH16.pack(ord(value)),
     bytes: lambda value: b"\x0a" + _LENGTH32.pack(len(value)) + value,
     type(None): lambda value: b"\x0b",
@@ -54,23 +54,6 @@ def encode_stream(values: Iterable[Value]) -> bytes:
         return b"".join([_WRITERS[type(value)](value) for value in values])
     except (KeyError, struct.error) as error:
         raise MessageFormatError(f"a stream message can't hold a value: {error}") from error
-
-
-def _whole(kind: type) -> Callable[[Any], Any]:
-    return lambda value: int.__new__(kind, value)
-
-
-#: Layout of each tag with a fixed size, and the function that creates the value, None for the unpacked value itself.
-_FIXED: Final[dict[int, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
-    _BOOLEAN: (struct.Struct(">B"), bool),
-    _INT: (struct.Struct(">i"), None),
-    _SHORT: (struct.Struct(">h"), _whole(Short)),
-    _LONG: (struct.Struct(">q"), _whole(Long)),
-    _FLOAT: (struct.Struct(">f"), lambda value: float.__new__(Float, value)),
-    _DOUBLE: (struct.Struct(">d"), None),
-    _BYTE: (struct.Struct(">b"), {number: Byte(number) for number in range(-128, 128)}.__getitem__),
-    _CHAR: (_LENGTH16, lambda value: str.__new__(Char, chr(value))),
-}
 
 
 def decode_stream(data: bytes) -> list[Value]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError, NullValueError
@@ -158,6 +159,20 @@ TYPE_OF: Final[dict[type, JmsType]] = {
     str: JmsType.STRING,
     Char: JmsType.CHAR,
     bytes: JmsType.BYTES,
+}
+
+
+#: Java's layout of each type with a fixed size, and the function that creates the value of the unpacked number, which
+#: is in range; None if the number is the value.
+LAYOUTS: Final[dict[type, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
+    bool: (struct.Struct(">B"), bool),
+    Byte: (struct.Struct(">b"), {number: Byte(number) for number in range(-128, 128)}.__getitem__),
+    Short: (struct.Struct(">h"), lambda value: int.__new__(Short, value)),
+    Char: (struct.Struct(">H"), lambda value: str.__new__(Char, chr(value))),
+    int: (struct.Struct(">i"), None),
+    Long: (struct.Struct(">q"), lambda value: int.__new__(Long, value)),
+    Float: (struct.Struct(">f"), lambda value: float.__new__(Float, value)),
+    float: (struct.Struct(">d"), None),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final, Self
 
@@ -17,6 +16,7 @@ from jmsaio.model.arguments import wrong_type
 from jmsaio.model.messages.message import Message, MessageSource, Property
 from jmsaio.model.text import convert_body, decode_mutf8, encode_mutf8
 from jmsaio.model.values import (
+    LAYOUTS,
     TYPE_OF,
     Byte,
     Char,
@@ -32,6 +32,11 @@ from jmsaio.model.values import (
     typed,
     writable_bytes,
 )
+
+_USHORT, _ = LAYOUTS[Char]
+_LAYOUTS: Final = {TYPE_OF[kind]: layout for kind, (layout, _) in LAYOUTS.items()}
+_LAYOUTS_OF: Final = {kind: layout for kind, (layout, _) in LAYOUTS.items()} | {Int: LAYOUTS[int][0]}
+_MAX_UTF = 0xFFFF
 
 
 class SequentialMessage(Message):
@@ -157,23 +162,6 @@ class SequentialMessage(Message):
     def write_double(self, value: float) -> None:
         """Write a double: 8 bytes in a bytes message, IEEE 754."""
         self._write(float, value)
-
-
-_USHORT = struct.Struct(">H")
-_LAYOUTS: Final = {
-    JmsType.BOOLEAN: struct.Struct(">B"),
-    JmsType.BYTE: struct.Struct(">b"),
-    JmsType.SHORT: struct.Struct(">h"),
-    JmsType.CHAR: _USHORT,
-    JmsType.INT: struct.Struct(">i"),
-    JmsType.LONG: struct.Struct(">q"),
-    JmsType.FLOAT: struct.Struct(">f"),
-    JmsType.DOUBLE: struct.Struct(">d"),
-}
-_LAYOUTS_OF: Final = {Int: _LAYOUTS[JmsType.INT]} | {
-    kind: _LAYOUTS[of] for kind, of in TYPE_OF.items() if of in _LAYOUTS
-}
-_MAX_UTF = 0xFFFF
 
 
 class BytesMessage(SequentialMessage):
