@@ -28,13 +28,7 @@ JSON: Final = "json"
 
 @attrs.frozen
 class _Layout:
-    """The layout of one kind of body.
-
-    Attributes:
-        write: returns the payload of a body; see ``encode_body``.
-        read: returns the body of a payload; see ``decode_body``.
-        structured: whether the payload is more than a text or bytes.
-    """
+    """The layout of one kind of body; ``structured`` if the payload is more than a text or bytes."""
 
     write: Callable[[Any, dict[str, str]], bytes | None]
     read: Callable[[bytes | None, Texts], Any]
@@ -42,15 +36,9 @@ class _Layout:
 
 
 def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
-    """Return the payload of a body; None is Pulsar's null value.
+    """Return the payload of what ``Message._body`` returns; the mark of a JSON body is added to ``wire``.
 
-    Args:
-        kind: the message's kind on the wire.
-        body: as returned by ``Message._body``.
-        wire: the record's properties; the mark of a JSON body is added.
-
-    Raises:
-        MessageFormatError: a value that the layout can't hold.
+    Raises MessageFormatError for a value that the layout can't hold.
     """
     return _LAYOUTS[kind].write(body, wire)
 
@@ -58,12 +46,7 @@ def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
 def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
     """Return the body of a payload; None for Pulsar's null value of a text or object, else an empty body.
 
-    Args:
-        payload: as on the wire.
-        wire: the record's properties.
-
-    Raises:
-        MessageFormatError: the payload is not of this layout.
+    Raises MessageFormatError for a payload of another layout.
     """
     return _LAYOUTS[kind].read(payload, wire)
 

@@ -47,16 +47,9 @@ _UUID_LENGTH: Final = 37
 
 
 def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
-    """Write the headers that the application owns.
+    """Write the headers that the application owns; ``namespace`` is that of a reply destination without one.
 
-    Args:
-        head: the message's headers.
-        namespace: ``tenant/namespace`` of a reply destination without one.
-        wire: the record's properties.
-
-    Raises:
-        MessageFormatError: a text with a lone surrogate.
-        InvalidDestinationError: JMSReplyTo is not a destination.
+    Raises MessageFormatError for a lone surrogate, InvalidDestinationError for another JMSReplyTo than a destination.
     """
     if head.correlation_id is not None:
         write_correlation_id(head.correlation_id, wire)
@@ -82,15 +75,9 @@ def write_text(name: str, text: str, wire: dict[str, str]) -> None:
 
 
 def write_reply_to(name: str, is_topic: bool, namespace: str, wire: dict[str, str]) -> None:
-    """Write JMSReplyTo.
+    """Write JMSReplyTo without its query string; a short name is in ``namespace``, ``tenant/namespace``.
 
-    Args:
-        name: name of the reply destination. A query string is omitted.
-        namespace: ``tenant/namespace`` of a name without one.
-        wire: the record's properties.
-
-    Raises:
-        MessageFormatError: a name with a lone surrogate.
+    Raises MessageFormatError for a name with a lone surrogate.
     """
     name = name.partition("?")[0]
     _utf8(name, REPLY_TO)
@@ -118,12 +105,9 @@ def _utf8(text: str, what: str) -> bytes:
 
 
 def read(record: ReceivedRecord, destination: Destination | None, namespace: str) -> Headers:
-    """Read all headers of a record.
+    """Read all headers; ``namespace`` is left out of the reply destination's name.
 
     Unreadable values count as absent, as in Java: no header makes a message unreadable.
-
-    Args:
-        namespace: ``tenant/namespace`` that is left out of the reply destination's name.
     """
     get, timestamp = record.get, record.event_time
     head = Headers(destination, 2, get(MESSAGE_ID) or str(record.message_id), timestamp)
@@ -176,7 +160,7 @@ def delivery_time(record: ReceivedRecord) -> int:
 def due(record: ReceivedRecord, now: int) -> int:
     """Return JMSDeliveryTime in milliseconds since the epoch if it is later than ``now``, else 0.
 
-    A message without delay has one, too, slightly before its publish time: by the sender's clock, which can be ahead of
+    A message without delay also has one, just before its publish time on the sender's clock, which can be ahead of
     ours.
     """
     time = number(record, DELIVERY_TIME, 0)
@@ -244,12 +228,9 @@ def sender_client_id(record: ReceivedRecord) -> str | None:
 
 
 def header(record: ReceivedRecord, name: str) -> Property:
-    """Return a header, or a JMSX property set by the provider, as the value for a selector.
+    """Return a header, or a JMSX property set by the provider, as the value for a selector; None for another name.
 
     The delivery mode is one of the words PERSISTENT and NON_PERSISTENT, times are longs.
-
-    Returns:
-        None if the record has none, or for another name.
     """
     read = _SINGLE.get(name)
     return None if read is None else read(record)

@@ -34,7 +34,6 @@ class _JavaClass:
 
     Attributes:
         description: bytes after the name in the stream, up to the superclass.
-        parent: the superclass, or None.
         kind: the class of the value in its only field; None for an array and for Number.
     """
 
@@ -142,11 +141,7 @@ def _utf(text: str) -> bytes:
 
 
 def write_map(values: Mapping[str, Value]) -> bytes:
-    """Return the stream of a map's canonical values.
-
-    Raises:
-        MessageFormatError: a name above 65535 bytes of modified UTF-8, or a value without a Java class here.
-    """
+    """Return the stream of a map's canonical values; raises MessageFormatError for a name above 65535 bytes."""
     writer = _StreamWriter()
     data = LENGTH32.pack(len(values))
     for name, value in values.items():
@@ -206,11 +201,7 @@ class _StreamReader:
         return decode_mutf8(self.primitive(LENGTH16.unpack(self.primitive(2))[0]))
 
     def value(self) -> Value:
-        """Read one object.
-
-        Raises:
-            _UnknownClassError: its class is not supported.
-        """
+        """Read one object; raises _UnknownClassError if its class is not supported."""
         if self._block:
             raise MalformedMessageError(f"{self._block} bytes of block data stand before an object")
         tag = self._tag()
@@ -326,9 +317,7 @@ class _StreamReader:
 def read_map(data: bytes) -> dict[str, Value]:
     """Read the canonical values of a map's stream. Bytes after the last entry are ignored, as in Java.
 
-    Raises:
-        MalformedMessageError: it is not such a stream, is cut off, or has a value of another class.
-        MessageFormatError: a text that is not modified UTF-8.
+    Raises MessageFormatError, and MalformedMessageError for a stream that is cut off or has a value of another class.
     """
     reader = _StreamReader(data)
     size: int = LENGTH32.unpack(reader.primitive(4))[0]
@@ -345,9 +334,7 @@ def read_map(data: bytes) -> dict[str, Value]:
 def read_object(data: bytes) -> Value | JavaObject:
     """Read the canonical value of an object's stream; return a ``JavaObject`` if its class has no fixed layout.
 
-    Raises:
-        MalformedMessageError: it is not such a stream, or is cut off.
-        MessageFormatError: a text that is not modified UTF-8.
+    Raises MessageFormatError.
     """
     try:
         return _StreamReader(data).value()

@@ -42,15 +42,9 @@ _READ: Final[dict[str, str]] = {}
 
 
 def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
-    """Write the properties of a message.
+    """Write a message's properties, except None and JMSXDeliveryCount, which belongs to one delivery.
 
-    Args:
-        values: canonical values by name. None is omitted, and JMSXDeliveryCount, which belongs to one delivery.
-        wire: the record's properties.
-
-    Raises:
-        MessageFormatError: a name reserved by the wire format, a text with a lone surrogate, a value that no property
-            can have.
+    Raises MessageFormatError for a name reserved by the wire format, a lone surrogate, or a value of another type.
     """
     known = _WRITTEN.get
     for name, value in values.items():
@@ -143,16 +137,9 @@ def read(record: ReceivedRecord) -> dict[str, Property]:
 def read_texts(
     wire: Mapping[str, str], key: str | None, sequence_id: int | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Read the properties that ``read`` returns, as texts on the wire; ``value_of`` converts each to its value.
+    """Read the properties that ``read`` returns, except JMSXDeliveryCount, as texts on the wire.
 
-    Args:
-        wire: the record's properties.
-        key: the record's key.
-        sequence_id: the producer's number for the record, or None.
-
-    Returns:
-        The texts by name, and the type words of those that are not strings. JMSXDeliveryCount, which belongs to one
-        delivery, is excluded.
+    Return the texts by name, and the type words of those that are not strings; ``value_of`` converts each to its value.
     """
     get, known, known_word = wire.get, _READ.get, _WORDS.get
     texts: dict[str, str] = {}
@@ -185,15 +172,9 @@ def read_texts(
 def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[str, str]) -> None:
     """Write properties in the form that ``read_texts`` returns.
 
-    Texts are not checked against their types: receivers read a text that is not of its type as a string.
-
-    Args:
-        words: the type words of those that are not strings.
-        wire: the record's properties.
-
-    Raises:
-        MessageFormatError: a name reserved by the wire format, a text with a lone surrogate, a word that names no type
-            or has no text.
+    Texts are not checked against their types: receivers read a text that is not of its type as a string. Raises
+    MessageFormatError for a name reserved by the wire format, a lone surrogate, or a word that names no type or has no
+    text.
     """
     known, word_of, known_word = _WRITTEN.get, words.get, _WORDS.get
     typed = 0
@@ -237,10 +218,9 @@ def value_of(text: str, word: str) -> Property:
 
 
 def _take_old_marks(wire: Mapping[str, str], values: dict[str, Any], marks: list[str]) -> dict[str, str]:
-    """Remove the marks in the documented spelling from ``values``. A property that merely has such a name stays.
+    """Remove the marks in the documented spelling; return the words of the properties that have no other mark.
 
-    Returns:
-        The words of the properties that have no other mark.
+    A property that merely has such a name stays.
     """
     words: dict[str, str] = {}
     for mark in marks:
@@ -297,7 +277,7 @@ def _is_old_mark(wire: Texts, name: str, text: str) -> bool:
 def as_dead_letter(wire: Mapping[str, str]) -> dict[str, str]:
     """Return the properties for the dead letter of an expired record.
 
-    The dead letter must not expire again, so its JMSExpiration becomes the property ``JMS_jmsaio_expired_at``.
+    It must not expire again, so its JMSExpiration becomes the property ``JMS_jmsaio_expired_at``.
     """
     letter = dict(wire)
     expired_at = letter.pop(EXPIRATION, None)

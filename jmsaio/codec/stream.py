@@ -45,11 +45,7 @@ _WRITERS: Final[dict[type, Callable[[Any], bytes]]] = {
 
 
 def encode_stream(values: Iterable[Value]) -> bytes:
-    """Return the payload of canonical values.
-
-    Raises:
-        MessageFormatError: a text above 65535 bytes of modified UTF-8, or a value that is not canonical.
-    """
+    """Return the payload of canonical values; raises MessageFormatError for a text above 65535 bytes."""
     try:
         return b"".join([_WRITERS[type(value)](value) for value in values])
     except (KeyError, struct.error) as error:
@@ -59,9 +55,7 @@ def encode_stream(values: Iterable[Value]) -> bytes:
 def decode_stream(data: bytes) -> list[Value]:
     """Return the canonical values of a payload. Lengths are checked against the remaining bytes.
 
-    Raises:
-        MalformedMessageError: an unknown tag, or a value that is cut off.
-        MessageFormatError: a text that is not modified UTF-8.
+    Raises MessageFormatError.
     """
     values: list[Value] = []
     position, end = 0, len(data)

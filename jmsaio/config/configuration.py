@@ -313,8 +313,7 @@ class Configuration:
     def idle_in(self, held: object) -> Iterator[str]:
         """Yield the names of the options in ``held`` without an effect on the transport, unless at their default.
 
-        Raises:
-            ConfigurationError: the transport refuses one of them.
+        Raises ConfigurationError if the transport refuses one of them.
         """
         return idle_on(self.used_transport, held, self._leaving_transactions)
 
@@ -373,11 +372,7 @@ class Configuration:
         return own or self.queue_subscription_name
 
     def type_of_queue(self, written: str | None) -> str:
-        """Return the subscription type of a queue whose own options set ``written``, or None.
-
-        Raises:
-            ConfigurationError: the value is invalid.
-        """
+        """Return the subscription type of a queue whose own options set ``written``; raises ConfigurationError."""
         used = self if written is None else attrs.evolve(self, queue_subscription_type=written)  # type: ignore[arg-type]  # checked there
         return used.queue_subscription_type
 

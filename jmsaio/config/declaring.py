@@ -31,14 +31,7 @@ _groups: dict[type, Mapping[str, SectionField]] = {}
 
 @attrs.frozen
 class SectionField:
-    """A field that holds a section.
-
-    Attributes:
-        field: the field's name, which is also its keyword.
-        kind: the class of its value.
-        doc: a phrase that describes it.
-        optional: whether it can be None.
-    """
+    """A field that holds a section, an object of ``kind``; ``doc`` is a phrase that describes it."""
 
     field: str
     section: Section
@@ -128,10 +121,7 @@ def check_fields(target: object) -> None:
 def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str]:
     """Yield the names of the options in ``target`` that have no effect on a transport and are not at their default.
 
-    ``condition`` is as in ``refuse_on``.
-
-    Raises:
-        ConfigurationError: the transport refuses one of them.
+    Raises ConfigurationError if the transport refuses one; ``condition`` is as in ``refuse_on``.
     """
     for option in _directories[_sections[type(target)]].options:
         if option.field and transport not in option.transports:
@@ -142,11 +132,7 @@ def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str
 
 
 def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Replace nested maps by dotted names, leaving out values that are None.
-
-    Raises:
-        ConfigurationError: a name is not text.
-    """
+    """Replace nested maps by dotted names, leaving out None; raises ConfigurationError for a name that is not text."""
     result: dict[str, object] = {}
     for key, value in source.items():
         if not isinstance(key, str):
@@ -162,8 +148,7 @@ def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]
 def pop_group(source: dict[str, object], key: str) -> Mapping[str, object] | None:
     """Remove the group ``key`` (a nested map, or names that start with ``key.``) from ``source`` and return it.
 
-    Raises:
-        ConfigurationError: ``key`` has a value that is not a map.
+    Raises ConfigurationError if the value is not a map.
     """
     nested = source.pop(key, None)
     if nested is not None and not isinstance(nested, Mapping):
@@ -178,8 +163,7 @@ def pop_group(source: dict[str, object], key: str) -> Mapping[str, object] | Non
 def pop_value(source: dict[str, object], each: SectionField) -> object:
     """Remove the value of a field that holds a section from ``source``, by either name, and return it.
 
-    Raises:
-        ConfigurationError: it is given by both names, or is neither a map nor an object of its class.
+    Raises ConfigurationError if both names have one, or it is neither a map nor an object of its class.
     """
     is_object = isinstance(source.get(each.field), each.kind)
     own = source.pop(each.field) if is_object else pop_group(source, each.field)
@@ -194,14 +178,10 @@ def read_section(
 ) -> dict[str, Any]:
     """Convert ``source`` to values of the fields of a section's class.
 
-    A name is Starlight's (value in its unit) or the field's (durations in seconds).
+    A name is Starlight's (value in its unit) or the field's (durations in seconds). Maps are merged with those of
+    ``base``; sections in it are replaced as a whole. ``directory`` has the options, if they are not only the section's.
 
-    Args:
-        base: the object whose maps are merged with those in ``source``; sections in it are replaced as a whole.
-        directory: the options, if they are not only the section's.
-
-    Raises:
-        ConfigurationError: a name is unknown, an option is given twice, or a value is invalid.
+    Raises ConfigurationError for an unknown name, an option given twice, or an invalid value.
     """
     directory = directory or _directories[section]
     rest = dict(source)

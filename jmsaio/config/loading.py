@@ -95,8 +95,7 @@ _TOP = Directory(
 def find_keyword(name: str) -> Option | SectionField:
     """Return what a keyword sets.
 
-    Raises:
-        ConfigurationError: the name is unknown or belongs to several sections; the error suggests what to write.
+    Raises ConfigurationError for a name that is unknown or belongs to several sections, with what to write.
     """
     _check_unambiguous(name)
     declared = KEYWORDS.get(name)
@@ -314,11 +313,7 @@ def _twice(name: str, field: str) -> ConfigurationError:
 
 
 def read_file(path: pathlib.Path) -> dict[str, object]:
-    """Read options from a JSON file, or from a TOML file if its name ends in ``.toml``.
-
-    Raises:
-        ConfigurationError: the file can't be read, or does not contain a map of options.
-    """
+    """Read options from a JSON file, or from a TOML file if its name ends in ``.toml``; raises ConfigurationError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:

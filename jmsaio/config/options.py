@@ -137,9 +137,7 @@ def _no_names() -> Iterable[str]:
 class Directory:
     """Finds an option of a section by its written name or its field's name.
 
-    Args:
-        options: the section's options.
-        others: returns the names of other sections, which errors can suggest for an unknown name.
+    Errors for an unknown name can also suggest the names that ``others`` returns.
     """
 
     def __init__(self, options: Iterable[Option], others: Callable[[], Iterable[str]] = _no_names) -> None:
@@ -151,12 +149,7 @@ class Directory:
     def find(self, name: str, prefix: str = "") -> tuple[Option, bool]:
         """Return the option with a name, and whether the name is the field's (durations are then seconds).
 
-        Args:
-            name: a name without the section's prefix.
-            prefix: the section's prefix, for the error.
-
-        Raises:
-            ConfigurationError: the name is unknown; the error suggests the nearest one.
+        Raises ConfigurationError for an unknown name, with the section's ``prefix`` and the nearest known one.
         """
         option = self._by_key.get(name)
         if option is not None:
@@ -219,8 +212,7 @@ def written(option: Option, value: object) -> object:
     Values are converted to text first, as in Starlight. A flag is "true" or "false" in any case. Starlight reads every
     other text as false, which turns "yes" into its opposite; here it is an error.
 
-    Raises:
-        ConfigurationError: the value is invalid, or the option is not built and the value is not its default.
+    Raises ConfigurationError for an invalid value, or one of an unsupported option that is not its default.
     """
     return _if_built(option, value, _written)
 
@@ -228,8 +220,7 @@ def written(option: Option, value: object) -> object:
 def given(option: Option, value: object) -> object:
     """Convert a Python value to the field's value: durations are seconds or timedelta, None is "not set".
 
-    Raises:
-        ConfigurationError: as for ``written``.
+    Raises as ``written``.
     """
     if value is None:
         if option.optional:
@@ -263,13 +254,9 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
 
 
 def refuse_on(transport: str, option: Option, value: object, condition: str = "") -> None:
-    """Raise ConfigurationError if a transport refuses an option; the error names the transports that have it.
+    """Raise ConfigurationError if a transport refuses an option that has this value, which is not its default.
 
-    Args:
-        transport: name of the transport in use.
-        option: an option.
-        value: its value, not the default.
-        condition: what using another transport also takes, after its name in the error.
+    The error names the transports that have it, then ``condition``: what else using them takes.
     """
     if transport in option.refused_on:
         place = "the embedded broker" if transport == "memory" else f"transport={transport}"

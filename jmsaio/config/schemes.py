@@ -26,14 +26,7 @@ AUTO = "auto"
 
 @attrs.frozen
 class BrokerAddress:
-    """The address of a broker.
-
-    Attributes:
-        scheme: as in ``Configuration``.
-        broker_name: as in ``Configuration``.
-        service_url: the URL with every port and without options.
-        web_service_url: the default URL of its REST interface.
-    """
+    """The address of a broker: its URL with every port and without options, and that of its REST interface."""
 
     scheme: str
     broker_name: str
@@ -85,14 +78,10 @@ class Scheme:
     implied: frozenset[str] = frozenset()
 
     def transport(self, name: str, transactions: bool) -> TransportEntry:
-        """Return its transport of that name.
+        """Return its transport of that name; for ``auto`` the first one that is installed, or else the first one.
 
-        Args:
-            name: a name, or ``auto``: the first one that is installed, or else the first one.
-            transactions: whether ``auto`` prefers those with transactions.
-
-        Raises:
-            ConfigurationError: it has none of that name, or leaves no choice because the broker is in this process.
+        ``transactions``: ``auto`` prefers those with transactions. Raises ConfigurationError if it has none of that
+        name, or the broker is in this process.
         """
         if name == AUTO:
             able = [each for each in self.transports if each.transactions or not transactions] or self.transports
@@ -123,11 +112,8 @@ def _embedded(scheme: str) -> Callable[[str], BrokerAddress]:
 def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Callable[[str], BrokerAddress]:
     """Return a parser for hosts and ports: ``written://host:port,host:port``.
 
-    Args:
-        written: the scheme in the URL.
-        port: default port.
-        scheme: the scheme in the configuration.
-        web: scheme of the REST interface at its default port of the first host; None: the URL itself names it.
+    ``scheme`` is that of the configuration, ``web`` that of the REST interface on the first host; None: the URL names
+    it.
     """
 
     def read(place: str) -> BrokerAddress:
@@ -202,10 +188,8 @@ def is_url(text: str) -> bool:
 def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
     """Parse a URL such as ``pulsar://host:6650,other:6650?jms.clientId=billing`` into broker and options.
 
-    Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight.
-
-    Raises:
-        ConfigurationError: ``text`` is not a broker URL. The error shows neither the query nor credentials.
+    Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight. Raises
+    ConfigurationError, which shows neither the query nor credentials.
     """
     base, _, query = text.strip().partition("?")
     base = base.partition("#")[0]
@@ -223,11 +207,7 @@ def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
 
 
 def parse_broker(base: str) -> BrokerAddress:
-    """Parse a broker URL without a query.
-
-    Raises:
-        ConfigurationError: ``base`` is not a broker URL.
-    """
+    """Parse a broker URL without a query; raises ConfigurationError."""
     if "@" in base:
         reason = "credentials don't belong in the broker URL; give authPlugin and authParams as options"
         raise ConfigurationError(reason, key="brokerServiceUrl")
@@ -247,8 +227,7 @@ def parse_broker(base: str) -> BrokerAddress:
 def check_web_url(text: str) -> str:
     """Return the REST interface's base URL without a trailing slash.
 
-    Raises:
-        ConfigurationError: ``text`` is not an http or https URL, or has credentials.
+    Raises ConfigurationError for other schemes than http and https, and for credentials.
     """
     if not text.startswith(("http://", "https://")) or "@" in text:
         reason = "option webServiceUrl: must be http://host:port or https://host:port, without credentials"

@@ -42,8 +42,7 @@ def _long(number: int) -> bytes:
 def read_varint(data: bytes, place: int, end: int) -> tuple[int, int]:
     """Decode the number at ``place``; return it and the position after it.
 
-    Raises:
-        ValueError: it does not end before ``end``, or is longer than 64 bits.
+    Raises ValueError if it does not end before ``end``, or is longer than 64 bits.
     """
     number = 0
     for count, byte in enumerate(data[place : min(place + _LONGEST, end)]):
@@ -59,8 +58,7 @@ _PROPERTY, _NAME, _VALUE = b"\x0a", b"\x0a", b"\x12"
 def pack_name(name: str) -> bytes:
     """Encode a name with its tags: the bytes of a property between its total length and the length of its value.
 
-    Raises:
-        UnicodeEncodeError: a lone surrogate.
+    Raises UnicodeEncodeError for a lone surrogate.
     """
     encoded = name.encode()
     return _NAME + varint(len(encoded)) + encoded + _VALUE
@@ -82,12 +80,7 @@ PACKED_NAMES: Final = _Names()
 
 
 def pack_value(packed_name: bytes, value: bytes) -> bytes:
-    """Encode one property.
-
-    Args:
-        packed_name: as returned by ``pack_name``; callers cache it, because names recur in every message.
-        value: in UTF-8.
-    """
+    """Encode one property; callers cache ``packed_name``, because names recur in every message."""
     length = len(value)
     size = len(packed_name) + length
     if length < _SHORTS and size < _SHORTS - 1:  # the value's length takes one byte
@@ -97,11 +90,7 @@ def pack_value(packed_name: bytes, value: bytes) -> bytes:
 
 
 def pack(properties: Mapping[str, str]) -> bytes:
-    """Encode a list of properties, in the order of the mapping.
-
-    Raises:
-        MessageFormatError: a name or value that is not Unicode (a lone surrogate).
-    """
+    """Encode properties in the order of the mapping; raises MessageFormatError for a lone surrogate."""
     made: list[bytes] = []
     for name, value in properties.items():
         try:
@@ -118,11 +107,7 @@ def pack(properties: Mapping[str, str]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[str, str]:
-    """Decode a list of properties. For a repeated name the last value counts, as in Java.
-
-    Raises:
-        MessageFormatError: the bytes are not such a list, or a text is not UTF-8.
-    """
+    """Decode a list of properties; raises MessageFormatError. For a repeated name the last value counts, as in Java."""
     properties: dict[str, str] = {}
     place, end = 0, len(packed)
     while place < end:
@@ -175,11 +160,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(data: bytes, place: int, end: int) -> Shape:
-    """Return the shape of the list ``data[place:end]``.
-
-    Raises:
-        MessageFormatError: the bytes are not such a list, or a name is not UTF-8.
-    """
+    """Return the shape of the list of properties ``data[place:end]``; raises MessageFormatError."""
     start, places, heads, form = place, dict[str, tuple[int, int]](), list[bytes](), list[str]()
     while place < end:
         name, value, stop = _property(data, place, end)

@@ -51,11 +51,8 @@ def _resolve_annotations(kind: type) -> None:
 def created_by(call: str) -> Callable[[K], K]:
     """Hide the constructor's arguments of a class whose objects only the library creates.
 
-    ``help`` shows none, and names ``call``. The constructor itself stays as attrs generated it, as fast as before, and
-    type checkers still check the library's own calls.
-
-    Args:
-        call: what an application calls instead.
+    ``help`` shows none, and names ``call``, which an application calls instead. The constructor itself stays as attrs
+    generated it, as fast as before, and type checkers still check the library's own calls.
     """
 
     def hide(kind: K) -> K:

@@ -42,8 +42,7 @@ _OVERFLOW: Final = 2.0**128 - 2.0**103
 def to_java(value: Value) -> str:
     """Return Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``; shortest digits, as since JDK 19.
 
-    Raises:
-        MessageFormatError: bytes and None, which have no text form.
+    Raises MessageFormatError for bytes and None, which have no text form.
     """
     if isinstance(value, str):
         return str.__str__(value)
@@ -110,8 +109,7 @@ def _plain(digits: str, exponent: int) -> str:
 def parse_integer(text: str | None, bits: int) -> int:
     """Parse as Java's ``Byte/Short/Integer/Long.valueOf(text)``: optional sign, decimal digits of any script.
 
-    Raises:
-        NumberFormatError: anything else, or out of range of ``bits``.
+    Raises NumberFormatError for anything else, or out of range of ``bits``.
     """
     if text is None:
         raise NumberFormatError("there is no value to read a number from (None)")
@@ -139,8 +137,7 @@ def _digit(character: str) -> str:
 def parse_double(text: str | None) -> float:
     """Parse as Java's ``Double.valueOf(text)``: trimmed; suffix, hex floats, ``NaN`` and ``Infinity`` allowed.
 
-    Raises:
-        NumberFormatError: anything else (``inf``, ``1_0``, blank) or None.
+    Raises NumberFormatError for anything else (``inf``, ``1_0``, blank) or None.
     """
     stripped = (text or "").strip(_TRIMMED)
     if _DECIMAL.fullmatch(stripped):
@@ -207,13 +204,10 @@ def parse_boolean(text: str | None) -> bool:
 
 
 def parse_wire(text: str, mark: str) -> Value:
-    """Parse a property's value on the wire from its text and its type mark.
+    """Parse a property's value on the wire; raises MessageFormatError.
 
     Both ``int`` and the documented ``integer`` are accepted. With an unknown mark the text is returned unchanged, as in
     Java.
-
-    Raises:
-        MessageFormatError: the text is not a value of that type.
     """
     parse = PARSERS.get(mark)
     if parse is None:
@@ -333,8 +327,7 @@ def _surrogates(match: re.Match[str]) -> str:
 def decode_mutf8(data: bytes) -> str:
     """Decode modified UTF-8 as strictly as Java's ``DataInput.readUTF``: overlong forms are read, 4-byte forms are not.
 
-    Raises:
-        MessageFormatError: bytes that are not modified UTF-8.
+    Raises MessageFormatError.
     """
     if data.isascii():
         return data.decode("ascii")

@@ -28,23 +28,14 @@ def split_partition(name: str) -> tuple[str, int]:
 
 
 def dead_letter_topic(topic: str, subscription: str) -> str:
-    """Return the full name of the dead letter topic if no policy names one.
-
-    Args:
-        topic: full name of the topic, or of the partition, whose messages fail.
-        subscription: the subscription that gives up the messages.
-    """
+    """Return the full name of the dead letter topic of a topic or partition if no policy names one."""
     return f"{topic}-{subscription}-DLQ"
 
 
 def topic_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a topics pattern, to be matched against whole full names of topics, without partition.
 
-    Args:
-        pattern: ``persistent://tenant/namespace/expression``; only the last part is an expression.
-
-    Raises:
-        InvalidDestinationError: the expression is not a valid regular expression in Python.
+    Only the last part of ``persistent://tenant/namespace/expression`` is an expression. Raises InvalidDestinationError.
     """
     *front, expression = pattern.split("/", 4)
     try:

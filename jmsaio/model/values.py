@@ -194,8 +194,7 @@ def round_float(value: float) -> float:
 def canonical_property(value: Any, name: str = "") -> bool | int | float | str | None:
     """Convert a property value without a given type to its canonical form.
 
-    Raises:
-        MessageFormatError: a type that properties can't have, or an int above 64 bits; names property and type.
+    Raises MessageFormatError, with property and type, for a type that properties can't have or an int above 64 bits.
     """
     kind = type(value)
     if kind is str or kind is bool or value is None:
@@ -211,8 +210,7 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
 def canonical(value: Any, name: str = "") -> Value:
     """Convert a value of a map, stream or bytes message without a given type to its canonical form.
 
-    Raises:
-        MessageFormatError: no JMS type, or an int above 64 bits; names position and type.
+    Raises MessageFormatError, with position and type, for a value without JMS type or an int above 64 bits.
     """
     kind = type(value)
     if value is None or kind in (bool, str, float, bytes, Byte, Short, Long, Float, Char):
@@ -252,16 +250,9 @@ def _whole(value: int, name: str) -> int:
 
 
 def typed(kind: type, value: Any, name: str) -> Any:
-    """Convert ``value`` to the canonical form of a JMS type.
+    """Convert the value called ``name`` to the canonical form of a JMS type: bool, str, float, or a wrapper here.
 
-    Args:
-        kind: bool, str, float, or one of the wrappers in ``model.values``.
-        value: the application's value.
-        name: the value's name, for the error.
-
-    Raises:
-        MessageFormatError: the value is of another type, or out of range.
-        NullValueError: None for a type that has no null.
+    Raises MessageFormatError for another type or a number out of range, NullValueError for None.
     """
     if value is None:
         raise NullValueError(f"{shown(name)} can't be None as {kind.__name__.lower()}")
@@ -285,10 +276,8 @@ def typed(kind: type, value: Any, name: str) -> Any:
 def cut(value: object, offset: int, length: int | None) -> bytes:
     """Copy ``length`` bytes of ``value`` from ``offset``; without ``length`` up to its end.
 
-    Raises:
-        MessageFormatError: ``value`` is not bytes.
-        IllegalArgumentTypeError: an offset or length that is not an int.
-        IndexError: the part is not inside of ``value`` (IndexOutOfBoundsException).
+    Raises MessageFormatError if it is not bytes, IllegalArgumentTypeError for an offset or length that is not an int,
+    IndexError out of bounds (IndexOutOfBoundsException).
     """
     if not isinstance(value, bytes | bytearray | memoryview):
         raise MessageFormatError(f"the data or value must be bytes, not {type(value).__name__}")
@@ -303,12 +292,7 @@ def cut(value: object, offset: int, length: int | None) -> bytes:
 
 
 def writable_bytes(buffer: Any) -> memoryview:
-    """Return a writable view of the bytes of a buffer.
-
-    Raises:
-        NullValueError: None.
-        TypeError: not a buffer of bytes, or a read-only one.
-    """
+    """Return a writable view of a buffer; raises NullValueError for None, else TypeError."""
     if buffer is None:
         raise NullValueError("read_bytes needs a buffer, not None")
     try:

@@ -44,10 +44,9 @@ FAILED_DELIVERIES = "JMS_jmsaio_failed_deliveries"
 def letter_properties(
     properties: Mapping[str, str], topic: str, subscription: str, origin: str, failures: int
 ) -> dict[str, str]:
-    """Return the properties of a dead letter.
+    """Return the properties of a dead letter, from those of the record.
 
     Args:
-        properties: those of the record.
         topic: full name of its topic or partition.
         subscription: name of the subscription on which it failed.
         origin: its id in the topic.
@@ -142,12 +141,7 @@ class OutgoingRecord:
 
 
 class PackedRecord(OutgoingRecord):
-    """An OutgoingRecord created with packed properties.
-
-    Args:
-        payload: as in ``OutgoingRecord``, like the other arguments.
-        packed: properties as written by ``pack``; for a repeated name the last value counts.
-    """
+    """An OutgoingRecord created with properties as written by ``pack``; for a repeated name the last value counts."""
 
     __slots__ = ("_map", "_packed")
 

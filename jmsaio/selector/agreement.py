@@ -61,7 +61,6 @@ class PluginSelector:
     """A selector that an operator has set on a subscription, for the plugin.
 
     Attributes:
-        text: as set.
         matches_record: as of `Selector`, with the plugin's results; None if the rules of JMS can't give them.
         difference: why they can't, with the column; None if they can.
     """
@@ -75,8 +74,7 @@ class PluginSelector:
 def plugin_selector(text: str) -> PluginSelector:
     """Return the selector of a subscription, to be evaluated as the plugin evaluates it.
 
-    Raises:
-        InvalidSelectorError: the plugin can't parse it, so it delivers nothing.
+    Raises InvalidSelectorError if the plugin can't parse it, so it delivers nothing.
     """
     _parse_as_plugin(text)
     try:
@@ -91,15 +89,10 @@ def plugin_selector(text: str) -> PluginSelector:
 
 
 def objection(text: str) -> str | None:
-    """Return why the plugin might hold back a message that a consumer's selector selects.
+    """Return why the plugin might hold back a message that a consumer's valid selector selects, with the column.
 
-    It can deliver more messages than the selector selects, because the client checks received messages.
-
-    Args:
-        text: a selector that is valid in Jakarta Messaging.
-
-    Returns:
-        The reason with its column; None if the plugin can run the selector.
+    None if the plugin can run the selector. It can deliver more messages than the selector selects, because the client
+    checks received messages.
     """
     try:
         _parse_as_plugin(text)
@@ -117,10 +110,7 @@ def objection(text: str) -> str | None:
 def _compare(node: Node, *, exact: bool, negated: bool = False) -> None:
     """Refuse a condition whose result might differ: TRUE must stay TRUE and, below a NOT, FALSE must stay FALSE.
 
-    Args:
-        node: the condition.
-        exact: whether the plugin's result must also be that of `_in_jms`.
-        negated: whether the condition is below a NOT.
+    ``exact``: the plugin's result must also be that of `_in_jms`. ``negated``: the condition is below a NOT.
     """
     match node:
         case Parentheses(inner=inner):
@@ -198,11 +188,7 @@ def _in_jms(node: Node) -> Node:
 
 
 def _parse_as_plugin(text: str) -> None:
-    """Parse a text as the plugin does, except for regular expressions.
-
-    Raises:
-        InvalidSelectorError: it can't.
-    """
+    """Parse a text as the plugin does, except for regular expressions; raises InvalidSelectorError if it can't."""
     tree = parse(text, "starlight", start=len(CONVERT) if text.startswith(CONVERT) else 0)
     try:
         _check_condition(tree)

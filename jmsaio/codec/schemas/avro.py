@@ -67,18 +67,14 @@ class _Input:
 
 
 def avro_reader(definition: str) -> Callable[[bytes], Any]:
-    """Return a function that reads payloads of an Avro schema.
+    """Return a function that reads payloads of an Avro schema in JSON.
 
     A record or a map becomes a dict, an array a list, an enum's symbol a str, and a fixed bytes. A long is a ``Long``,
     a float a ``Float``. Among the logical types only a decimal has its own class, ``Decimal``: times stay numbers and a
     UUID a str, as in Java's client.
 
-    Args:
-        definition: the schema as JSON.
-
-    Raises:
-        MessageFormatError: not a valid Avro schema, or one beyond the bounds. The returned function raises it, too, for
-            a payload that does not fit.
+    Raises MessageFormatError for an invalid schema, or one beyond the bounds; the function for a payload that does not
+    fit.
     """
     if len(definition) > LARGEST:
         raise MessageFormatError(f"it has {len(definition)} characters; the maximum is {LARGEST}")
@@ -118,13 +114,7 @@ class _ReaderCompiler:
         self._named: dict[str, Read] = {}
 
     def reader(self, tree: Any, space: str, depth: int) -> Read:
-        """Return the function that reads a type.
-
-        Args:
-            tree: the type as JSON.
-            space: namespace of the names in it.
-            depth: levels of nesting still allowed.
-        """
+        """Return the function that reads a type in JSON, in a namespace, with this many levels of nesting left."""
         if depth == 0:
             raise MessageFormatError(f"it is nested more than {DEEPEST} deep")
         if isinstance(tree, str):

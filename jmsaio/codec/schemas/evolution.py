@@ -14,9 +14,7 @@ from jmsaio.errors import ConfigurationError, MessageFormatError
 def parsed_schema(definition: str) -> Any:
     """Return an AVRO schema in the form that fastavro needs.
 
-    Raises:
-        ConfigurationError: the package fastavro is missing.
-        MessageFormatError: the schema is not valid.
+    Raises ConfigurationError without the package fastavro, MessageFormatError for an invalid schema.
     """
     try:
         import fastavro
@@ -38,19 +36,11 @@ class _Source(io.BytesIO):
 
 
 def evolving_reader(definition: str, wanted: str) -> Callable[[bytes], Any]:
-    """Return a function that reads payloads of one AVRO schema as values of another.
+    """Return a function that reads payloads of one AVRO schema as values of the ``wanted`` one.
 
     Values have the classes of ``avro_reader``'s or their bases, except defaults of bytes and decimals, which remain
-    text. Each payload is first read by ``avro_reader``, within its bounds, since fastavro has none.
-
-    Args:
-        definition: the schema of the payloads, as JSON.
-        wanted: the schema of the values, as JSON.
-
-    Raises:
-        ConfigurationError: the schemas differ, and the package fastavro is missing.
-        MessageFormatError: a schema is not valid. The returned function raises it, too, for a payload that does not
-            fit.
+    text. Each payload is first read by ``avro_reader``, within its bounds, since fastavro has none. Raises
+    ConfigurationError if the schemas differ and fastavro is missing, MessageFormatError for an invalid schema.
     """
     check = avro_reader(definition)
     if definition == wanted:

@@ -72,12 +72,7 @@ _LARGE: Final = {"AVRO": 40_000, "KEY_VALUE": 40_000, "JSON": 400_000}
 
 @attrs.frozen(eq=False)
 class SchemaReader:
-    """Reads the payloads of one schema.
-
-    Attributes:
-        schema_type: such as ``AVRO``.
-        read: returns the value of a record, from its payload and key; raises MessageFormatError.
-    """
+    """Reads the payloads of one schema: ``read`` returns the value of a record, from its payload and key."""
 
     schema_type: str
     read: Callable[[bytes | None, str | None], Any]
@@ -96,12 +91,8 @@ class SchemaReader:
 def schema_reader(schema: Schema, wanted: Schema | None = None) -> SchemaReader | None:
     """Return the reader of a schema; None for a type whose payloads stay bytes (PROTOBUF, NONE and others).
 
-    Args:
-        wanted: another version of the schema: AVRO values are evolved to it. None: values are as their schema says.
-
-    Raises:
-        ConfigurationError: AVRO values have to be evolved, and the package fastavro is missing.
-        MessageFormatError: the schema is not valid, or has another type than ``wanted``.
+    AVRO values are evolved to ``wanted``, another version of the schema. Raises ConfigurationError if fastavro is
+    missing for that, MessageFormatError for an invalid schema, or one of another type than ``wanted``.
     """
     wanted = wanted or schema
     if schema.type == wanted.type == "KEY_VALUE":

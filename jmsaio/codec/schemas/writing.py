@@ -24,11 +24,7 @@ _JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=
 
 @attrs.frozen(eq=False)
 class SchemaWriter:
-    """Writes the payloads of one schema.
-
-    Attributes:
-        write: returns the payload of a body that is not None; raises MessageFormatError.
-    """
+    """Writes the payloads of one schema: ``write`` returns that of a body that is not None."""
 
     schema: Schema
     write: Callable[[Any], bytes]
@@ -52,9 +48,8 @@ class SchemaWriter:
 def schema_writer(schema: Schema) -> SchemaWriter:
     """Return the writer of a schema. No transport registers schemas of numbers.
 
-    Raises:
-        IllegalArgumentError: a type that producers don't support, or an invalid definition.
-        ConfigurationError: AVRO without the package fastavro.
+    Raises IllegalArgumentError for a type that producers don't support or an invalid definition, ConfigurationError for
+    AVRO without the package fastavro.
     """
     kind = schema.type
     if kind in ("AVRO", "JSON"):

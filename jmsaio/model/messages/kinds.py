@@ -68,13 +68,10 @@ def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
     """Create a message with the content of another library's message.
 
     Left out are an object body or a property that can't be read, whatever it raises; a property whose value has no JMS
-    type; a JMSReplyTo that is not a destination; and the properties that only a provider sets.
+    type; a JMSReplyTo that is not a destination; and the properties that only a provider sets. ``left_out`` is called
+    with each part that can't be read, and the error.
 
-    Args:
-        left_out: called with each part that can't be read, and the error.
-
-    Raises:
-        MessageFormatError: None, an object without the message interface, or one that raises on access to other parts.
+    Raises MessageFormatError for an object without the message interface, or one that raises on access to other parts.
     """
     if isinstance(foreign, Message):
         return foreign
@@ -191,10 +188,9 @@ def write_back(foreign: object, headers: Headers) -> None:
 
 @attrs.frozen
 class MessageKind:
-    """A kind of message.
+    """A kind of message; ``message.KIND`` is its name on the wire.
 
     Attributes:
-        message: its class, whose objects are created from a body. ``name`` is its name on the wire.
         holds: class of the body, which decides how the commands read and show it; object for any, None for no body.
         given: classes of the bodies from which a send creates such a message.
     """
@@ -241,14 +237,9 @@ _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
 
 def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """Return the message to send, and whether it was created from another library's message.
+    """Return the message to send, and whether it was created from another library's message; see ``adopt``.
 
-    Args:
-        given: a message, including messages of other libraries, or a body.
-        left_out: called with the parts of a foreign message that can't be read.
-
-    Raises:
-        MessageFormatError: None, or no message can hold it.
+    Raises MessageFormatError for None, or if no message can hold it.
     """
     if isinstance(given, str):  # by far the most frequent body, so it skips the other checks
         return TextMessage(given), False
@@ -261,11 +252,7 @@ def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]
 
 
 def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """Return the message to send as ``outgoing``, for a producer whose schema decides which bodies fit.
-
-    Raises:
-        MessageFormatError: ``given`` is None.
-    """
+    """Return the message to send as ``outgoing``, for a producer whose schema decides which bodies fit."""
     if given is None or isinstance(given, str | Message) or is_foreign(given):
         return outgoing(given, left_out)
     message = ObjectMessage()
