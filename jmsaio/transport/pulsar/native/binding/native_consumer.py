@@ -167,7 +167,7 @@ class NativeConsumer:
         if self.stopped:
             return
         if int(result) != OK:
-            self.failure = self.failure or translate(result, self._what)
+            self.fail(translate(result, self._what))
         elif self._late:
             self._store(message)
         else:
@@ -330,6 +330,10 @@ class NativeConsumer:
         self._receive, self._receive_now = native.receive_async, native.receive
         self.failure = None
         self.stopped = False
+
+    def fail(self, error: JMSError) -> None:
+        """End receiving with an error, unless it has already ended."""
+        self.failure = self.failure or error
 
     def discard(self) -> None:
         """Forget received messages not yet taken, and the last message; for seek."""

@@ -325,7 +325,7 @@ class Pausing:
                 await asyncio.sleep(PAUSE)
         except JMSError as error:
             for native_consumer in self._native_consumers:
-                native_consumer.failure = native_consumer.failure or error
+                native_consumer.fail(error)
             self._bridge.loop.call_soon(self._woken)
         finally:
             self._changing = None

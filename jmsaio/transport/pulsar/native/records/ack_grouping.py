@@ -76,6 +76,14 @@ class Settled:
         if len(self.open) > ENTRIES:
             del self.open[next(iter(self.open))]
 
+    def closed(self, now: float) -> None:
+        """Handle the closing of the consumer."""
+        self.away = (now, math.inf)
+
+    def reopened(self, now: float) -> None:
+        """Handle the reopening of the consumer."""
+        self.away = (self.away[0], now)
+
     def closed_lately(self, now: float) -> bool:
         """Return whether the consumer is closed, or was until a moment ago."""
         closed, opened = self.away
@@ -240,6 +248,10 @@ class AckGrouping:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def passed(self) -> None:
+        """Handle that acknowledgements were passed to pulsar-client for a stopped consumer."""
+        self.last = self._bridge.loop.time()
 
     def sent(self, last: float) -> None:
         """Handle that the acknowledgements up to a value of ``last`` are sent."""

@@ -20,7 +20,6 @@ producers can store entries, which must not be returned: a chunk without the res
 from __future__ import annotations
 
 import logging
-import math
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -657,7 +656,7 @@ class UnackedTracker:
             briefly: they are reopened at once, so returned records stay here.
         """
         self.acks.flush()
-        self._settled.away = (self._bridge.loop.time(), math.inf)
+        self._settled.closed(self._bridge.loop.time())
         self._reopened = True
         if not briefly:
             self._released = True
@@ -688,10 +687,9 @@ class UnackedTracker:
 
     def resume(self, *, acknowledged: bool) -> None:
         """Handle the reopening of the native consumers, which might have sent acknowledgements made meanwhile."""
-        now = self._bridge.loop.time()
         if acknowledged:
-            self.acks.last = now
-        self._settled.away = (self._settled.away[0], now)
+            self.acks.passed()
+        self._settled.reopened(self._bridge.loop.time())
 
     def clear(self, moved: Callable[[str], bool]) -> None:
         """Forget all records: the subscription was moved on the topics for which ``moved`` is true.
