@@ -211,7 +211,7 @@ def write_outcome(output: Output, summary: dict[str, Any]) -> int:
     for text in summary["errors"]:
         output.line(printable(f"error: {text}"))
     for topic in summary["unseen"]:
-        output.line(printable(f"{topic}: not all were handed out; other consumers might hold the rest"))
+        output.line(printable(f"{topic}: not all were received; other consumers might hold the rest"))
     parts = [f"{summary['sent']} {words}"]
     if summary["not_selected"]:
         parts.append(f"{summary['not_selected']} not selected")

@@ -176,6 +176,6 @@ def test_what_was_left_is_told_and_has_an_exit_code(jobs: Jobs, capsys: pytest.C
     assert output[1:] == ["error: no such topic", "4 dead letters sent, 2 not selected, 2 left (failed)"]
     jobs.left, jobs.unseen = {}, ["orders-DLQ"]
     assert main([*REDRIVE, "--no-json"]) == PARTLY
-    assert "orders-DLQ: not all were handed out" in capsys.readouterr().out
+    assert "orders-DLQ: not all were received" in capsys.readouterr().out
     assert main([*REDRIVE, "--json"]) == PARTLY
     assert last(capsys)["unseen"] == ["orders-DLQ"]
