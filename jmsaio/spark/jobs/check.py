@@ -90,7 +90,7 @@ def check_package(name: str, found: str | None, where: str) -> Finding:
     oldest, advice = ".".join(map(str, _OLDEST[name])), ""
     if found is None:
         advice = f"{name} is not installed {where}: run {_INSTALL} there"
-    elif _numbers(found) < _OLDEST[name]:
+    elif tuple(map(int, re.findall("[0-9]+", found))) < _OLDEST[name]:  # (4, 3, 1) for 4.3.dev1
         advice = f"{name} {found} {where} is older than {oldest}: run {_INSTALL} there"
     return Finding(f"{name} {where}", found or "missing", advice)
 
@@ -144,8 +144,3 @@ def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
         })  # fmt: skip
 
     return probe
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers in a version: (4, 3, 1) for ``4.3.dev1``."""
-    return tuple(map(int, re.findall("[0-9]+", text)))
