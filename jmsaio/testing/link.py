@@ -212,10 +212,7 @@ class Link:
             async with anyio.create_task_group() as group:
                 self._forward(group, Direction.TO_BROKER, client, writer)
                 self._forward(group, Direction.TO_CLIENT, broker, self._writers[0])
-        except* (
-            OSError,
-            anyio.BrokenResourceError,
-        ):  # through the proxy, an unreachable broker appears as a broken connection
+        except* (OSError, anyio.BrokenResourceError):  # an unreachable broker also appears as a broken connection
             self.reset()
         for writer in self._writers:
             writer.close()
