@@ -247,7 +247,7 @@ class Acknowledging:
         and always for those that were not acknowledged in it because that failed.
         """
         recognised = self._unsettled.recognised.intersection(entries)
-        self._unsettled.recognised -= recognised
+        self._unsettled.recognised.difference_update(recognised)
         missed = self._unacknowledged.intersection(entries)
         self._unacknowledged -= missed
         if not redelivered:
@@ -256,7 +256,7 @@ class Acknowledging:
             (entry for entry in missed if life.BACK in entry.states), key=lambda one: (one.ledger, one.number)
         )
         for entry in again:
-            entry.returned = False
+            entry.allow_return()
         if any(entry in self._dropped and entry.registration == self._at.number for entry in again):
             self._at.renew("the broker refused an acknowledgement and lost the message from its list")
         else:

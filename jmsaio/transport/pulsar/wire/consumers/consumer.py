@@ -194,13 +194,15 @@ class Consumer:
             queued = [index for index, state in enumerate(entry.states) if state == life.QUEUED]
         else:
             entry = known
-            entry.metadata, entry.data = metadata, data
-            queued = self._arrived_again(entry, delivery)
+            if entry.owner is not self:
+                self._supersede(entry)
+            entry.received(metadata, data, self, self._at.number, delivery.redelivery_count)
+            queued = self._arrived_again(entry, delivery.ack_set)
         damages = self._arriving.pop_damages(key)
-        entry.returns += damages
         if whole is not None:
-            entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
-            entry.returns = max(entry.returns, min(whole.returns, entry.broker_count))
+            entry.complete(damages, whole.places[:-1], whole.returns)
+        elif damages:
+            entry.complete(damages)
         again = self._ordered and (damages > 0 or known is not None) and bool(self._ready)
         late = again and _place(self._ready[-1])[:2] > key
         self._queue(entry, spans, queued)
@@ -213,13 +215,9 @@ class Consumer:
         )  # fmt: skip
         self._fill()
 
-    def _arrived_again(self, entry: Entry, delivery: Delivery) -> list[int]:
-        """Update an entry that is known; return the indexes of the records to queue."""
-        if entry.owner is not self:
-            self._become_owner(entry)
-        entry.registration, entry.broker_count = self._at.number, delivery.redelivery_count
-        entry.returned = False
-        queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
+    def _arrived_again(self, entry: Entry, left: int | None) -> list[int]:
+        """Return the indexes of the records to queue of an entry that is known."""
+        queued, repeated = life.arrived_again(entry.states, left)
         if entry.holders:
             for index in queued:
                 entry.holders.pop(index, None)
@@ -229,20 +227,17 @@ class Consumer:
             self._unsettled.recognised.add(entry)
         return queued
 
-    def _become_owner(self, entry: Entry) -> None:
-        """Become the owner of an entry of which another consumer might still have records."""
+    def _supersede(self, entry: Entry) -> None:
+        """Note which records of an entry another consumer, its owner, still has."""
         other = entry.owner
         assert other is not None  # only a reader's has none
         other.release(entry)
         for index, state in enumerate(entry.states):
             if state in _OUT:
                 entry.holders.setdefault(index, (other, entry.registration))
-        entry.owner = self
 
     def redelivered(self, entry: Entry) -> None:
-        if not entry.returned:
-            entry.returns += 1
-            entry.returned = True
+        entry.mark_returned()
         self.release(entry)
 
     def release(self, entry: Entry) -> None:
@@ -395,8 +390,7 @@ class Consumer:
         if self._at.connection is None or not chosen:
             return
         for entry in chosen:
-            entry.returns += 1
-            entry.returned = True
+            entry.mark_returned()
         self._at.redeliver(place for entry in chosen for place in (*entry.chunks, (entry.ledger, entry.number)))
 
     def _overdue(self, deadline: float, entries: list[weakref.ref[Entry]]) -> None:
@@ -569,7 +563,7 @@ class Consumer:
             if returned and entry.owner is not None:
                 entry.owner.redeliver([entry])
         elif entry.holders:
-            entry.owner, entry.registration = next(iter(entry.holders.values()))
+            entry.move_to(*next(iter(entry.holders.values())))
         else:
             self._unsettled.retire(entry)
 

@@ -239,11 +239,9 @@ class WireReceiver:
             consumer.dead_letter(record, properties)  # type: ignore[arg-type]  # of this receiver
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count another delivery, in this client only; others learn the count when a record is returned."""
         for record in records:
             assert isinstance(record, WireRecord)
-            if record.entry.step(record.index, RecordEvent.DELIVERED_AGAIN).counted:
-                record.redelivery_count += 1
+            record.deliver_again()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         self._check()

@@ -112,6 +112,35 @@ class Entry:
             self.count_failure(index)
         return step
 
+    def received(self, metadata: Metadata, data: bytes, owner: Owner, registration: int, broker_count: int) -> None:
+        """Continue with what has arrived again, at a consumer."""
+        self.metadata, self.data, self.broker_count, self.returned = metadata, data, broker_count, False
+        self.move_to(owner, registration)
+
+    def move_to(self, owner: Owner, registration: int) -> None:
+        """Change the consumer that settles and returns it."""
+        self.owner, self.registration = owner, registration
+
+    def mark_returned(self) -> None:
+        """Count that the broker redelivers it, unless that is counted since it last arrived."""
+        if not self.returned:
+            self.returns += 1
+            self.returned = True
+
+    def allow_return(self) -> None:
+        """Have it redelivered again, although that was requested since it last arrived."""
+        self.returned = False
+
+    def complete(self, damages: int, chunks: Iterable[EntryId] = (), returns: int = 0) -> None:
+        """Count how often it arrived damaged, and before its chunks were complete; add those."""
+        self.returns = max(self.returns + damages, min(returns, self.broker_count))
+        if chunks:
+            self.chunks = tuple(dict.fromkeys((*self.chunks, *chunks)))
+
+    def continue_counts(self, failures: dict[int, int], returns: int) -> None:
+        """Continue the counts of another consumer's entry."""
+        self.failures, self.returns = failures, returns
+
     def count_failure(self, index: int) -> None:
         """Count a failed delivery of a record."""
         self.failures[index] = self.failures.get(index, 0) + 1
@@ -129,6 +158,11 @@ class WireRecord:
         self.may_expire = may_expire
         self._span = span  # None: the entry is no batch
         self._properties: dict[str, str] | None = None
+
+    def deliver_again(self) -> None:
+        """Count another delivery, in this client only; others learn the count when it is returned."""
+        if self.entry.step(self.index, RecordEvent.DELIVERED_AGAIN).counted:
+            self.redelivery_count += 1
 
     def __repr__(self) -> str:
         return f"<WireRecord {self.message_id} of {self.topic}>"

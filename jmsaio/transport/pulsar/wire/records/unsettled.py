@@ -77,7 +77,7 @@ class UnsettledEntries:
             with _lock:
                 past = _past.pop((self._name, key), None)
             if past is not None and past.publish_time == entry.metadata.publish_time:
-                entry.failures, entry.returns = past.failures, past.returns
+                entry.continue_counts(past.failures, past.returns)
         if len(self._same) > 1:
             self._continue(entry, key)
 
@@ -89,8 +89,8 @@ class UnsettledEntries:
             other = known.entries.get(key)
             if other is not None and other.metadata.publish_time == entry.metadata.publish_time:
                 had = [index for index, state in enumerate(other.states) if state in _HAD]
-                entry.failures = {**other.failures, **{index: other.failures.get(index, 0) + 1 for index in had}}
-                entry.returns = other.returns
+                failures = {**other.failures, **{index: other.failures.get(index, 0) + 1 for index in had}}
+                entry.continue_counts(failures, other.returns)
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry that is settled, or moved away from."""
