@@ -78,7 +78,6 @@ class Acknowledging:
                 self.acknowledged(entry)
 
     def acknowledged(self, entry: Entry) -> None:
-        """Send the acknowledgements of an entry in the next group, through the consumer that received it last."""
         if self._at.has(entry):
             self.later(entry)
             return

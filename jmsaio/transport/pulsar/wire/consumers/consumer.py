@@ -6,8 +6,6 @@ What happens to a record is decided by ``jmsaio.rules.record_life``; this carrie
 from __future__ import annotations
 
 import logging
-import math
-import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -15,14 +13,14 @@ from typing import Any, Final
 
 from jmsaio.errors import ConsumerBusyError, JMSError, TransportError
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
-from jmsaio.protocol.batch import Span, split
+from jmsaio.model.wire import SetAside, WireId
+from jmsaio.protocol.batch import Span
 from jmsaio.protocol.codes import InitialPosition, SubType
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
 from jmsaio.rules import record_life as life
-from jmsaio.rules.record_life import Action, RecordEvent
+from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.clock import DelayQueue
 from jmsaio.transport.names import CLIENT, process_name
@@ -34,6 +32,7 @@ from jmsaio.transport.pulsar.wire.consumers.acknowledging import Acknowledging
 from jmsaio.transport.pulsar.wire.consumers.early import Early
 from jmsaio.transport.pulsar.wire.consumers.entries import ArrivingEntries
 from jmsaio.transport.pulsar.wire.consumers.permits import Permits
+from jmsaio.transport.pulsar.wire.consumers.returning import Returning
 from jmsaio.transport.pulsar.wire.consumers.silence import Silence
 from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire
 from jmsaio.transport.waiting import to_the_end
@@ -49,8 +48,6 @@ _TYPES: Final = {
 _OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life.IN_TRANSACTION))
 #: Seconds before a stopped consumer returns an entry that it returned before, at first and at most.
 _RETURN, _RETURN_MOST = 0.1, 10.0
-#: Seconds until records returned without a delay are requested again: a close that follows returns them by itself.
-_GATHER: Final = 0.01
 #: Seconds for which a cancelled opening waits for the broker's answer.
 _SUBSCRIBING: Final = 1.0
 #: The broker's words where a subscription has other consumers.
@@ -74,22 +71,18 @@ class Consumer:
         self._at = Registration(client, self, topic, subscription.name, refused=partial(refused, topic))
         self._subscription = subscription
         self._woken = woken
-        self._letters = letters
         self._partition = split_partition(topic)[1]
         self._ordered = not subscription.shared
-        policy = subscription.config.dead_letter
-        self._dead_after = None if policy is None else policy.max_redeliver_count
-        self._fails_here = subscription.shared and subscription.selective
         self._permits = Permits(self._at, queue_size, client.share)
         self._stopped = False
         self._bounces = Counter[Entry]()  # how often each was returned since it is stopped
         self._bouncing = DelayQueue[Entry](client.loop, self._return_queued)
-        self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
         self._ready = deque[WireRecord]()
         self._early = Early(topic, client.loop, self.due_here, self._fill)
         self._unsettled = client.unsettled(topic, subscription.name)
         self._entries = self._unsettled.entries
         self._numbers = 0  # entries of a non-persistent topic so far
+        self.returning = Returning(self, self._at, subscription, letters)
         self.acks = Acknowledging(self, self._at, self._unsettled, subscription.config)
         self._arriving = ArrivingEntries(self._at, subscription.config, self._permits)
         self._silence: Silence | None = None
@@ -256,10 +249,9 @@ class Consumer:
         due = entry.metadata.deliver_at_time  # the broker delays on shared subscriptions only, and ends early
         delay = 0.0 if due is None else due / 1000 - self._client.clock.now()
         compacted, first = self._subscription.config.read_compacted, 0
-        most = math.inf if self._dead_after is None else self._dead_after
         if self._first is not None and self._first[:2] == (entry.ledger, entry.number):
             first, self._first = self._first.batch_index, None
-        if not (failures or compacted or first) and delay <= 0 and (0 if self._fails_here else base) <= most:
+        if not (failures or compacted or first) and delay <= 0 and base <= self.returning.most:
             self._ready += [  # as nearly all do
                 WireRecord(entry, index, None if spans is None else spans[index], base, expires) for index in indexes
             ]
@@ -274,8 +266,8 @@ class Consumer:
             if delay > 0:
                 entry.step(index, RecordEvent.EARLY)
                 self._early.add(record, delay)
-            elif self._failures_of(entry, index) > most:
-                self.dead_letter(record)
+            elif self.returning.dies(entry, index):
+                self.returning.dead_letter(record)
             else:
                 self._ready.append(record)
 
@@ -301,13 +293,7 @@ class Consumer:
                 found.append(record)
         self._fill(len(found) < limit)
         if found:
-            timeout = self._subscription.config.ack_timeout
-            if timeout is not None:
-                deadline = self._client.loop.time() + timeout
-                for record in found:
-                    record.entry.due[record.index] = deadline
-                entries = [weakref.ref(entry) for entry in {record.entry: None for record in found}]
-                self._client.loop.call_at(deadline, self._overdue, deadline, entries)
+            self.returning.watch(found)
         return found
 
     # settling
@@ -319,42 +305,6 @@ class Consumer:
         assert isinstance(record, tuple)
         entry = self._entries.get((record[0], record[1]))
         return None if entry is None else (entry, max(0, record[3]))
-
-    def nack(self, entry: Entry, index: int, delay: float, counted: bool) -> None:
-        """Return a record after ``delay`` seconds."""
-        self._step_back(entry, index, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, delay)
-
-    def _step_back(self, entry: Entry, index: int, event: RecordEvent, delay: float) -> None:
-        step = entry.step(index, event)
-        if step.counted and self._dead_after is not None and self._failures_of(entry, index) > self._dead_after:
-            self.dead_letter(self._record_of(entry, index))
-            return
-        if step.action is Action.WAIT:
-            when = entry.due[index] = self._client.loop.time() + max(0.0 if self._ordered else _GATHER, delay)
-            self._waiting.add_at((entry, index, when), when)
-
-    def _count_of(self, entry: Entry, index: int) -> int:
-        return life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
-
-    def _record_of(self, entry: Entry, index: int) -> WireRecord:
-        """Create the object of a record again."""
-        count = entry.metadata.num_messages_in_batch
-        span = None if count is None else split(entry.data, 0, count)[index]
-        return WireRecord(entry, index, span, self._count_of(entry, index), may_expire(entry))
-
-    def _due(self, items: list[tuple[Entry, int, float]]) -> None:
-        """Redeliver records whose delay is over, each entry once."""
-        back = []
-        for entry, index, when in items:
-            if self._at.closed or entry.states[index] != life.RETURNED or entry.due.get(index) != when:
-                continue
-            if self._ordered:
-                self.due_here(self._record_of(entry, index))
-            else:
-                entry.step(index, RecordEvent.DUE)
-                back.append(entry)
-        if back:
-            self.redeliver(back)
 
     def due_here(self, record: WireRecord) -> None:
         """Queue a record that waited in this process, in the topic's order if the subscription has one."""
@@ -392,40 +342,6 @@ class Consumer:
         for entry in chosen:
             entry.mark_returned()
         self._at.redeliver(place for entry in chosen for place in (*entry.chunks, (entry.ledger, entry.number)))
-
-    def _overdue(self, deadline: float, entries: list[weakref.ref[Entry]]) -> None:
-        """Return records whose acknowledgement timeout is over; entries that are settled are gone."""
-        backoff = self._subscription.config.ack_timeout_backoff
-        for entry in [entry for reference in entries if (entry := reference()) is not None]:
-            for index in [index for index, when in entry.due.items() if when == deadline]:
-                if not self._at.closed and entry.states[index] == life.HELD:
-                    delay = 0.0 if backoff is None else backoff.delay(self._count_of(entry, index))
-                    self._step_back(entry, index, RecordEvent.TIME_OVER, delay)
-
-    # dead letters
-
-    def _failures_of(self, entry: Entry, index: int) -> int:
-        """Return the number of failed deliveries of a record, as counted for dead letters.
-
-        If selectors reject records, only those returned by applications of this process count: the broker's count
-        includes the rejections.
-        """
-        return entry.failures.get(index, 0) if self._fails_here else self._count_of(entry, index)
-
-    def dead_letter(self, record: WireRecord, properties: Mapping[str, str] | None = None) -> None:
-        """Move a record to the dead letters, with other properties than its own unless None."""
-        failures = self._failures_of(record.entry, record.index)
-        if record.entry.step(record.index, RecordEvent.DEAD_LETTERED).action is Action.STORE:
-            assert self._letters is not None  # a consumer with a policy
-            self._letters.put([(record, failures)], self._letter_ended, properties)
-
-    def _letter_ended(self, record: ReceivedRecord, stored: bool) -> None:
-        assert isinstance(record, WireRecord)
-        entry, index = record.entry, record.index
-        if not stored:
-            self._step_back(entry, index, RecordEvent.LETTER_FAILED, 1.0)
-        elif entry.step(index, RecordEvent.LETTER_STORED).action is Action.ACKNOWLEDGE:
-            self.acks.acknowledged(entry)
 
     # requests
 
@@ -542,7 +458,7 @@ class Consumer:
             if entry.owner is self or any(holder is self for holder, _ in entry.holders.values()):
                 self._return_all(entry)
         self._ready.clear()
-        self._waiting.close()
+        self.returning.close()
         self._bouncing.close()
         self._arriving.clear()
         self.activated(False)

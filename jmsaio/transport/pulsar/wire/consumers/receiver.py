@@ -218,7 +218,7 @@ class WireReceiver:
             consumer = self._of(record)
             found = None if consumer is None else consumer.find(record)
             if consumer is not None and found is not None:
-                consumer.nack(*found, delay, counted)
+                consumer.returning.nack(*found, delay, counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
         """Keep only the ids of records that are returned later."""
@@ -236,7 +236,7 @@ class WireReceiver:
             return
         consumer = self._of(record)
         if consumer is not None:
-            consumer.dead_letter(record, properties)  # type: ignore[arg-type]  # of this receiver
+            consumer.returning.dead_letter(record, properties)  # type: ignore[arg-type]  # of this receiver
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         for record in records:

@@ -10,7 +10,7 @@ import attrs
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.packed import unpack
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
-from jmsaio.protocol.batch import Span
+from jmsaio.protocol.batch import Span, split
 from jmsaio.protocol.metadata import Metadata
 from jmsaio.rules import record_life as life
 from jmsaio.rules.record_life import RecordEvent, Step
@@ -40,6 +40,9 @@ class OwnerAcks(Protocol):
 
     def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
         """Continue after its end at the broker; ``redelivered``: the broker redelivers what arrived meanwhile."""
+
+    def acknowledged(self, entry: Entry) -> None:
+        """Send the acknowledgements of an entry in the next group, through the consumer that received it last."""
 
     def settle_later(self, entry: Entry) -> None:
         """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""
@@ -140,6 +143,10 @@ class Entry:
     def continue_counts(self, failures: dict[int, int], returns: int) -> None:
         """Continue the counts of another consumer's entry."""
         self.failures, self.returns = failures, returns
+
+    def redelivery_count(self, index: int) -> int:
+        """Return how often a record was delivered before."""
+        return life.redelivery_count(self.failures.get(index, 0), self.broker_count, self.returns)
 
     def count_failure(self, index: int) -> None:
         """Count a failed delivery of a record."""
@@ -254,6 +261,13 @@ class WireRecord:
     def size(self) -> int:
         span = self._span
         return _OVERHEAD + (len(self.entry.data) if span is None else span.stop - span.start)
+
+
+def record_of(entry: Entry, index: int) -> WireRecord:
+    """Create the object of a record again."""
+    count = entry.metadata.num_messages_in_batch
+    span = None if count is None else split(entry.data, 0, count)[index]
+    return WireRecord(entry, index, span, entry.redelivery_count(index), may_expire(entry))
 
 
 def may_expire(entry: Entry, span: Span | None = None) -> bool:
