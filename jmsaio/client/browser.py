@@ -283,14 +283,14 @@ async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: 
         subscribed = inbox.subscription
         same = not topics or not subscribed.topics or not set(topics).isdisjoint(subscribed.topics)
         if subscribed.name == name and same:
-            inbox.acks.now()
+            inbox.settlement.flush()
             settling.append(inbox)
     await together(_settled(inbox, timeout) for inbox in settling)
 
 
 async def _settled(inbox: Inbox, timeout: float) -> None:
     with suppress(ObjectClosedError):  # closed meanwhile, which sent its acknowledgements
-        await inbox.receiver.settle(timeout, receipt=True)
+        await inbox.settlement.settle(timeout, receipt=True)
 
 
 async def _next_records(

@@ -79,7 +79,7 @@ class MessageConsumer(AsyncClosing):
         connection = self._runtime.connection
         namespace = connection.configuration.system_namespace
         inbox = self._inbox
-        self._trace = inbox.trace
+        self._trace = inbox.settlement.trace
         self._source = RecordSource(inbox.destination, namespace, connection.schemas.reader, inbox.use_schema)
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
@@ -237,8 +237,8 @@ class MessageConsumer(AsyncClosing):
             if unreadable is None:
                 return None
             message = unreadable
-        if inbox.redelivery.counting:  # otherwise decode has set the broker's count
-            message._redelivery(inbox.redelivery.delivery_count(record))
+        if inbox.settlement.counting:  # otherwise decode has set the broker's count
+            message._redelivery(inbox.settlement.delivery_count(record))
         return message
 
     async def _wait(self, limit: float | None, deferred: bool) -> Message | None:

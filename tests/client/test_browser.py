@@ -318,7 +318,7 @@ async def test_a_consumer_that_closes_meanwhile_does_not_end_a_browse(
         async def closed(self: object, timeout: float, *, receipt: bool = False) -> None:
             raise jmsaio.ObjectClosedError("closed meanwhile")
 
-        monkeypatch.setattr(type(inbox_of(consumer).receiver), "settle", closed)
+        monkeypatch.setattr(type(inbox_of(consumer).settlement), "settle", closed)
         assert texts(list(await browser.get_enumeration())) == ["0"]
         monkeypatch.undo()
 
@@ -341,7 +341,7 @@ async def test_one_that_can_not_settle_ends_a_browse_and_the_wait_for_others(
         queue = session.create_queue(name("settling"))
         for settle in (hang, late):
             consumer = await session.create_consumer(queue)
-            receiver = inbox_of(consumer).receiver
+            receiver = inbox_of(consumer).settlement
             monkeypatch.setattr(receiver, "own", Settling(receiver.own, settle))
         browser = await session.create_browser(queue)
         with pytest.raises(jmsaio.OperationTimeoutError, match="no receipt"):
@@ -513,7 +513,7 @@ async def test_a_browse_waits_for_the_acknowledgements_of_the_consumers_of_its_q
             await fill(connection, jmsaio.Queue(f"{tail}-{letter}"), 1)
         async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
             consumer = await session.create_consumer(jmsaio.Queue(consumed.replace("{}", tail)))
-            receiver = inbox_of(consumer).receiver
+            receiver = inbox_of(consumer).settlement
             monkeypatch.setattr(receiver, "own", Settling(receiver.own, settle))
             await browsed(connection, jmsaio.Queue(browsed_queue.replace("{}", tail)))
             assert asked == ([True] if settled else [])

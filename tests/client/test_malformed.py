@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery import redelivery
+from jmsaio.client.delivery import settlement
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.model.wire import OutgoingRecord
@@ -223,7 +223,7 @@ async def test_what_is_kept_is_bounded(
     connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the bound the message kept for longest is given back, so that its error can't acknowledge it."""
-    monkeypatch.setattr(redelivery, "MOST_RECORDS", 2)
+    monkeypatch.setattr(settlement, "MOST_RECORDS", 2)
     queue = await queue_with(connection, name("bound"), count=3)
     async with connection.create_session() as session, session.create_consumer(queue) as consumer:
         errors = []
@@ -287,4 +287,5 @@ async def test_what_can_not_or_shall_not_become_a_dead_letter_is_raised(malforme
     assert caught.value is error and receiver.calls == []
     await error.acknowledge()
     assert [call[0] for call in receiver.calls] == ["ack"]
-    assert made.redelivery.delay(record) == 1.0  # it is not remembered any longer
+    made.settlement.return_unsettled([record])
+    assert receiver.calls[-1][:2] == ("nack", 1.0)  # its first delay again: it is not remembered any longer

@@ -2,7 +2,7 @@
 
 All ways to settle a delivery are implemented here: acknowledge, recover, commit, rollback and a failed listener. The
 ledger selects and removes the deliveries; then their inboxes settle the records at the receivers. Acknowledgements of
-single messages are grouped if that is cheaper: see ``AckTurn``.
+single messages are grouped if that is cheaper: see ``Settlement``.
 
 A receiver's error is raised to the caller. In AUTO and DUPS_OK mode, which have no caller, and for acknowledgements
 that waited for the end of a turn, the consumer's next receive raises it. The transport decides what happens to a record
@@ -22,11 +22,13 @@ import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.client.delivery.settlement import Settlement
 from jmsaio.client.lifetime.scope import Deadline, FirstError
 from jmsaio.codec import decode_raw
+from jmsaio.codec.properties import as_dead_letter
 from jmsaio.config import Configuration
 from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError, ObjectClosedError
-from jmsaio.model.messages.message import Message, Receiving
+from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.sequential import BytesMessage
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
@@ -40,23 +42,14 @@ Commands = list[tuple[Inbox, list[ReceivedRecord]]]
 Reply = Callable[[Message, Any, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 
-@attrs.frozen
-class _Session:
-    """See ``Receiving``."""
-
-    acknowledge: Callable[[int], Coroutine[Any, Any, None]]
-    reply: Reply
-
-
 @attrs.define(eq=False)
 class Deliveries:
-    """The deliveries of one session.
+    """The deliveries of one session, which is a ``Receiving`` to its messages.
 
     Attributes:
         check_call: raises if the session must not be used.
-        reply: answers a message in this session while it is open, as ``Message.reply``.
-        delivered: called with each delivery that is not settled at once, and its inbox; None: nothing is.
-        configuration: the connection's options.
+        answer: answers a message in this session, as ``Message.reply``.
+        delivered: called with each delivery that is not settled at once, and its inbox.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
         self_acknowledging: whether the mode is AUTO or DUPS_OK.
     """
@@ -65,50 +58,47 @@ class Deliveries:
     ledger: DeliveryLedger[Inbox, ReceivedRecord]
     inboxes: SessionInboxes
     check_call: Callable[[], None]
-    reply: Reply
+    answer: Reply
     delivered: Callable[[Inbox, ReceivedRecord], object] | None
     configuration: Configuration
     receipt_timeout: float | None = attrs.field(init=False)
     self_acknowledging: bool = attrs.field(init=False)
-    _session: Receiving = attrs.field(init=False)  # shared by all its messages
 
     def __attrs_post_init__(self) -> None:
         confirmed = self.configuration.consumer.ack_receipt_enabled
         self.receipt_timeout = self.configuration.operation_timeout if confirmed else None
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
-        ignored = self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED
-        self._session = _Session(self.acknowledge_nothing if ignored else self.acknowledge, self.answer)
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
         """Record the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
 
-        Returns:
-            The delivery's number in the ledger, 0 if it is already settled.
+        Returns the delivery's number in the ledger, 0 if it is already settled.
         """
-        message._session = self._session
+        message._session = self
         if self.self_acknowledging and not deferred:
-            inbox.acks.soon(record)
+            inbox.settlement.acknowledge_soon(record)
             return 0
         message._delivery = number = self.ledger.delivered(inbox, record)
         if self.delivered is not None:
             self.delivered(inbox, record)
         return number
 
-    async def answer(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:
+    async def reply(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:
         """Answer a message of this session; see ``Message.reply``."""
         self.check_call()
-        return await self.reply(request, body, options)
-
-    async def acknowledge_nothing(self, number: int) -> None:
-        """Ignore ``acknowledge`` in AUTO, DUPS_OK and transacted sessions while the session is open."""
-        self.check_call()
+        return await self.answer(request, body, options)
 
     async def acknowledge(self, number: int) -> None:
-        """Acknowledge one delivery, and the others that the ledger's scope covers."""
+        """Acknowledge one delivery, and the others that the ledger's scope covers.
+
+        Only checks the call in AUTO, DUPS_OK and transacted sessions.
+        """
         self.check_call()
+        if self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED:
+            return
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
-            refused = _settle_each(Inbox.acknowledge_for_caller, commands)
+            refused = _settle_each(Settlement.acknowledge_for_caller, commands)
             if refused is not None:
                 raise refused
         else:
@@ -140,7 +130,7 @@ class Deliveries:
 
         An inbox that fails does not affect the others: the first error is raised at the end.
         """
-        errors = FirstError(_settle_each(Inbox.acknowledge, commands))
+        errors = FirstError(_settle_each(Settlement.acknowledge, commands))
         if self.receipt_timeout is not None:
             await errors.guard(partial(confirm_each, commands, self.receipt_timeout))
         await errors.guard(self.close_settled)
@@ -150,7 +140,7 @@ class Deliveries:
         """Acknowledge a deferred delivery, in AUTO and DUPS_OK mode."""
         entry = self.ledger.take(number)
         if entry is not None:
-            entry[0].acknowledge_for_caller((entry[1],))
+            entry[0].settlement.acknowledge_for_caller((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """Undo a deferred delivery, in AUTO and DUPS_OK mode; its message is the next one again, uncounted."""
@@ -174,7 +164,12 @@ class Deliveries:
 
         An inbox that fails does not affect the others: the first error is raised at the end.
         """
-        errors = FirstError(_settle_each(self._redeliver, commands))
+        errors = FirstError()
+        for inbox, records in commands:
+            try:
+                self._redeliver(inbox, records)
+            except JMSError as error:
+                errors.add(error)
         await errors.guard(self.close_settled)
         errors.raise_once()
 
@@ -182,20 +177,13 @@ class Deliveries:
         if inbox.attached:
             inbox.redeliver(records)
         else:  # the selector of the inbox's next consumer is unknown
-            inbox.give_back_left(records)
+            inbox.settlement.return_unsettled(records)
 
     def unreadable(self, inbox: Inbox, record: ReceivedRecord, error: MalformedMessageError) -> BytesMessage | None:
         """Handle a record that can't be read according to the option ``malformed``.
 
-        Args:
-            inbox: the record's inbox.
-            error: why it can't be read.
-
-        Returns:
-            The message for the application, or None for a dead letter.
-
-        Raises:
-            MalformedMessageError: ``error``, which can acknowledge the message.
+        Returns the message for the application, or None for a dead letter. Raises ``error``, which can acknowledge the
+        message.
         """
         config = self.configuration
         if config.malformed == "deliver":
@@ -204,7 +192,7 @@ class Deliveries:
             text = "%s; it is moved to the dead letters of %r"
             _log.warning(text, error, inbox.destination, extra=inbox.where(record))
             return None
-        inbox.unread.keep(record)
+        inbox.settlement.retain(record)
         acknowledged = False
 
         async def acknowledge() -> None:
@@ -212,17 +200,17 @@ class Deliveries:
             if acknowledged:
                 return
             self.check_call()
-            kept = inbox.unread.take(record)
-            if kept is None:
+            retained = inbox.settlement.claim(record)
+            if retained is None:
                 raise IllegalStateError(
                     "the message was given back meanwhile; it will be redelivered, with a new error"
                 )
             acknowledged = True
             if self.mode is AcknowledgeMode.TRANSACTED:
-                self.ledger.delivered(inbox, kept)
+                self.ledger.delivered(inbox, retained)
                 return
-            inbox.redelivery.forget(kept)
-            await self.carry_out([(inbox, [kept])])
+            inbox.settlement.forget(retained)
+            await self.carry_out([(inbox, [retained])])
 
         error._settle = acknowledge
         raise error
@@ -233,12 +221,12 @@ class Deliveries:
             await self.inboxes.close_settled(Deadline.after(self.configuration.close_timeout))
 
 
-def _settle_each(settle: Callable[[Inbox, list[ReceivedRecord]], None], commands: Commands) -> JMSError | None:
+def _settle_each(settle: Callable[[Settlement, list[ReceivedRecord]], None], commands: Commands) -> JMSError | None:
     """Settle the records of every inbox, whatever others raise; return the first error."""
     first: JMSError | None = None
     for inbox, records in commands:
         try:
-            settle(inbox, records)
+            settle(inbox.settlement, records)
         except JMSError as error:
             first = first or error
     return first
@@ -254,7 +242,7 @@ async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = Fa
     """
     for inbox, _ in commands:
         if not (if_open and inbox.closed):
-            await inbox.receiver.settle(timeout)
+            await inbox.settlement.settle(timeout)
 
 
 def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
@@ -267,7 +255,7 @@ def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
     if topic == letters:
         return False
     try:
-        inbox.dead_letter(record)
-    except MalformedMessageError:  # properties that can't be read can't be kept either
+        inbox.settlement.dead_letter(record, as_dead_letter(record.properties))
+    except MalformedMessageError:  # properties that can't be read can't be retained either
         return False
     return True

@@ -119,10 +119,10 @@ class Listeners:
             return
         number = self.deliveries.deliver(inbox, record, message, deferred=True)
         callback = CallbackContext(CallbackKind.LISTENER, self.connection, self.session, listener.consumer)
-        if inbox.trace is None:
+        if inbox.settlement.trace is None:
             error = await run_inside(callback, listener.function, message, in_thread=listener.in_thread)
         else:
-            error = await run_inside(callback, _traced, inbox.trace, listener, message, in_thread=False)
+            error = await run_inside(callback, _traced, inbox.settlement.trace, listener, message, in_thread=False)
         if error is not None:
             attempt = message.get_int_property(DELIVERY_COUNT)
             about = {**self.where(), **inbox.where(), **log_fields(message_id=message.jms_message_id, attempt=attempt)}

@@ -123,7 +123,7 @@ class SessionInboxes:
     def take_over(self, subscription: Subscription) -> Inbox | None:
         """Return the inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
 
-        The caller then owns it, and adds it again to ``open`` or with ``keep``.
+        The caller then owns it, and adds it again to ``open`` or with ``retain``.
 
         Raises:
             JMSError: a durable subscription with other terms, of which the session has unsettled deliveries.
@@ -149,7 +149,7 @@ class SessionInboxes:
         self.lingering[inbox] = None
         inbox.detach()
 
-    def keep(self, inbox: Inbox, transport: Transport) -> bool:
+    def retain(self, inbox: Inbox, transport: Transport) -> bool:
         """Keep a detached inbox, perhaps another session's, until its records in this session are settled.
 
         Returns:
@@ -171,7 +171,9 @@ class SessionInboxes:
     async def close_settled(self, deadline: Deadline) -> None:
         """Close the lingering inboxes whose deliveries are all settled."""
         self._settled.wake()
-        for inbox in [one for one in self.lingering if not one.receiver.transferred and not self.ledger.concerns(one)]:
+        for inbox in [
+            one for one in self.lingering if not one.settlement.transferred and not self.ledger.concerns(one)
+        ]:
             self.lingering.pop(inbox, None)
             self._marked.pop(inbox, None)
             await inbox.aclose(deadline.left())
@@ -199,11 +201,11 @@ class SessionInboxes:
 
     async def _close(self, inbox: Inbox, unsettled: list[ReceivedRecord], timeout: float) -> None:
         """Close an inbox, or leave it to a session that has records of it and can keep it."""
-        transferred = inbox.receiver.transferred
+        transferred = inbox.settlement.transferred
         if transferred and inbox.attached:
             inbox.detach()
-        if any(adopter.keep(inbox, self.transport) for adopter in transferred.values()):
-            inbox.give_back_left(unsettled)
+        if any(adopter.retain(inbox, self.transport) for adopter in transferred.values()):
+            inbox.settlement.return_unsettled(unsettled)
             await inbox.stop(timeout)
         else:
             await inbox.aclose(timeout)

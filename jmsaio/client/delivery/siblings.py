@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import attrs
 
-from jmsaio.errors import JMSError, ObjectClosedError
-from jmsaio.model.destinations import Destination
+from jmsaio.client.delivery.settlement import Member, Settlement
+from jmsaio.errors import JMSError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.resting import Bundle, Resting
-from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Transaction, Transport
+from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers, Timer
 
 _log = logging.getLogger(__name__)
@@ -33,151 +30,6 @@ _Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | N
 _groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
 
 
-class Member(Protocol):
-    """The interface of an inbox to its siblings."""
-
-    @property
-    def destination(self) -> Destination:
-        """The destination of its messages, for the log."""
-
-    @property
-    def receiver(self) -> SharingReceiver:
-        """Its receiver."""
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a receive or a listener waits for a record."""
-
-    def accepts(self, record: ReceivedRecord, now: int) -> bool:
-        """Return whether it would accept a record at ``now`` (ms)."""
-
-    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
-        """Add a record that ``owner`` received."""
-
-    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
-        """Remove and return undelivered records that ``owner`` received."""
-
-    def wake(self) -> None:
-        """Resume receiving."""
-
-    def keep(self, inbox: Any, transport: Transport) -> bool:
-        """Make its session keep another inbox, of which it has records; return False if the session can't."""
-
-
-@attrs.define(eq=False)
-class SharingReceiver:
-    """A ``Receiver`` that settles each record at the receiver that received it.
-
-    Attributes:
-        own: the transport's receiver of the inbox.
-        most: maximum number of its records that rest (see ``Siblings``).
-        transferred: the inboxes of siblings that have records of ``own``, by the record's ``id``.
-    """
-
-    own: Receiver
-    most: float = math.inf
-    transferred: dict[int, Member] = attrs.field(factory=dict, init=False)
-    _adopted: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
-    _unsettled: dict[SharingReceiver, None] = attrs.field(factory=dict, init=False)
-
-    def adopt(self, record: ReceivedRecord, owner: SharingReceiver, adopter: Member) -> None:
-        """Settle ``record``, which is in the inbox ``adopter`` now, at ``owner``."""
-        self._adopted[id(record)] = record, owner
-        owner.transferred[id(record)] = adopter
-
-    @property
-    def has_adopted(self) -> bool:
-        """Whether it has records that other receivers received."""
-        return bool(self._adopted)
-
-    def owner(self, record: ReceivedRecord) -> SharingReceiver:
-        """Return the receiver that received ``record``."""
-        adopted = self._adopted.get(id(record))
-        return self if adopted is None else adopted[1]
-
-    def release(self, record: ReceivedRecord) -> SharingReceiver:
-        """Drop ``record`` from this inbox; return the receiver that received it."""
-        adopted = self._adopted.pop(id(record), None)
-        if adopted is None:
-            return self
-        adopted[1].transferred.pop(id(record), None)
-        return adopted[1]
-
-    def _apart(
-        self, records: Sequence[ReceivedRecord], keep: bool = False
-    ) -> dict[SharingReceiver, list[ReceivedRecord]]:
-        """Group records by the receiver that received them."""
-        find = self.owner if keep else self.release
-        parts: dict[SharingReceiver, list[ReceivedRecord]] = {}
-        for record in records:
-            parts.setdefault(find(record), []).append(record)
-        return parts
-
-    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Acknowledge records; those of a receiver that was closed meanwhile are redelivered, with a warning.
-
-        Raises ObjectClosedError for such a record in a transaction, which must not be committed without it.
-        """
-        if not self._adopted:
-            self.own.acknowledge(records, transaction)
-            return
-        parts = self._apart(records)
-        own = parts.pop(self, None)
-        closed: ObjectClosedError | None = None
-        for owner, part in parts.items():
-            self._unsettled[owner] = None
-            try:
-                owner.own.acknowledge(part, transaction)
-            except ObjectClosedError as error:
-                closed = error
-                _log.warning("%d acknowledged messages are redelivered: %s", len(part), error)
-        if own is not None:  # last: its error is raised, and must not affect the others
-            self.own.acknowledge(own, transaction)
-        if closed is not None and transaction is not None:
-            raise closed
-
-    def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
-        """Return records to the broker; those of a receiver that was closed meanwhile have already been returned."""
-        if not self._adopted:
-            self.own.negative_acknowledge(records, delay, counted=counted)
-            return
-        parts = self._apart(records)
-        own = parts.pop(self, None)
-        for owner, part in parts.items():
-            try:
-                owner.own.negative_acknowledge(part, delay, counted=counted)
-            except ObjectClosedError as error:
-                _log.info("%d messages were given back before: %s", len(part), error)
-        if own is not None:
-            self.own.negative_acknowledge(own, delay, counted=counted)
-
-    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters."""
-        self.release(record).own.dead_letter(record, properties)
-
-    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count one more delivery of records."""
-        for owner, part in self._apart(records, keep=True).items():
-            owner.own.count_delivery(part)
-
-    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until all acknowledgements so far are sent, whichever receiver sends them."""
-        others, self._unsettled = self._unsettled, {}
-        await self.own.settle(timeout, receipt=receipt)
-        for owner in others:
-            try:
-                await owner.own.settle(timeout, receipt=receipt)
-            except ObjectClosedError as error:
-                _log.info("acknowledgements were sent before: %s", error)
-
-    async def aclose(self, timeout: float) -> None:
-        """Return the unsettled records of other receivers, and close the inbox's own receiver."""
-        rest = [record for record, _ in self._adopted.values()]
-        if rest:
-            self.negative_acknowledge(rest, 0.0)
-        await self.own.aclose(timeout)
-
-
 @attrs.define(eq=False)
 class Siblings:
     """The inboxes of one event loop on one shared subscription, with one clock."""
@@ -186,9 +38,9 @@ class Siblings:
     _timers: LoopTimers = attrs.field(factory=LoopTimers)
     _members: list[Member] = attrs.field(factory=list, init=False)
     _resting: Resting = attrs.field(factory=Resting, init=False)
-    _fresh: dict[SharingReceiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
+    _fresh: dict[Settlement, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: Timer | None = attrs.field(default=None, init=False)
-    _full: set[SharingReceiver] = attrs.field(factory=set, init=False)
+    _full: set[Settlement] = attrs.field(factory=set, init=False)
     _warned: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
 
@@ -206,9 +58,9 @@ class Siblings:
         """
         if inbox in self._members:
             self._members.remove(inbox)
-        receiver = inbox.receiver
-        withdrawn = [record for member in self._members for record in member.withdraw(receiver)]
-        self._resting.hasten(receiver)
+        settlement = inbox.settlement
+        withdrawn = [record for member in self._members for record in member.withdraw(settlement)]
+        self._resting.hasten(settlement)
         self._arm()
         return withdrawn
 
@@ -218,7 +70,7 @@ class Siblings:
         Cancelling: all are returned nevertheless, so that none counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
-        while (bundle := self._resting.take_hastened(inbox.receiver, self._timers.clock.steady())) is not None:
+        while (bundle := self._resting.take_hastened(inbox.settlement, self._timers.clock.steady())) is not None:
             self._return(bundle)
             try:
                 await asyncio.sleep(0)
@@ -230,11 +82,11 @@ class Siblings:
 
     def reject(self, inbox: Member, record: ReceivedRecord) -> None:
         """Hand a record that ``inbox`` rejects to a sibling that accepts it; else it rests after ``set_aside``."""
-        owner = inbox.receiver.release(record)
+        owner = inbox.settlement.release(record)
         if len(self._members) > 1:
             taker = self._taker(inbox, record)
             if taker is not None:
-                taker.hand(record, owner)
+                taker.add(record, owner)
                 return
         self._fresh.setdefault(owner, []).append(record)
 
@@ -263,10 +115,10 @@ class Siblings:
 
     def has_room(self, inbox: Member) -> bool:
         """Return whether more records of an inbox can rest; if not, receiving pauses, which is logged once."""
-        receiver = inbox.receiver
-        if self._resting.count(receiver) < receiver.most:
+        settlement = inbox.settlement
+        if self._resting.count(settlement) < settlement.max_resting:
             return True
-        self._full.add(receiver)
+        self._full.add(settlement)
         self._resting.crediting = False
         if not self._warned:
             self._warned = True
@@ -274,7 +126,7 @@ class Siblings:
                 "receiving from %r has nearly stopped: %d messages that no selector here matches come before the "
                 "others, as many as a consumer can keep unacknowledged; consume or remove them, or raise the option "
                 "max_unacknowledged_rejected together with the broker's settings maxUnackedMessagesPerConsumer and "
-                "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, receiver.most,
+                "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, settlement.max_resting,
                 extra=log_fields(destination=inbox.destination),
             )  # fmt: skip
         return False
@@ -299,17 +151,17 @@ class Siblings:
 
     def _return(self, bundle: Bundle) -> None:
         owner = bundle.owner
-        assert isinstance(owner, SharingReceiver)
+        assert isinstance(owner, Settlement)
         try:
             owner.own.negative_acknowledge(bundle.records, 0.0, counted=False)
         except JMSError as error:
             _log.debug("resting records were given back when their receiver ended: %s", error)
         if owner in self._full:
-            if 2 * self._resting.count(owner) < owner.most:
+            if 2 * self._resting.count(owner) < owner.max_resting:
                 self._full.discard(owner)
                 self._resting.crediting = not self._full
             for member in self._members:
-                if member.receiver is owner:
+                if member.settlement is owner:
                     member.wake()
 
 

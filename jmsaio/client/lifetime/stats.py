@@ -66,6 +66,12 @@ class ReceiveCounts:
     bytes: int = 0
     last_activity: int | None = None
 
+    def add(self, received: int, bytes: int, now: int) -> None:
+        """Count a batch of received messages at ``now`` (ms)."""
+        self.received += received
+        self.bytes += bytes
+        self.last_activity = now
+
 
 @public
 @created_by("consumer.stats or connection.stats")

@@ -119,9 +119,9 @@ class ConnectionRuntime:
         refusal = change.error if isinstance(change.error, JMSSecurityError) else None
         about: dict[str, str | int] = {}
         for inbox in [inbox for inboxes in self.inboxes for inbox in inboxes.open]:
-            if change.whole or inbox.receiver.own is change.receiver:
+            if change.whole or inbox.settlement.own is change.receiver:
                 inbox.refuse(refusal)
-                inbox.counts.reconnects += change.error is None
+                inbox.settlement.counts.reconnects += change.error is None
                 about = {} if change.whole else inbox.where()
         if change.error is not None:
             self.reports.lost(change.error, about)

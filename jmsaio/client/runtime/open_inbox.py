@@ -12,9 +12,9 @@ import attrs
 from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
-from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.schemas import check_schemas
-from jmsaio.client.delivery.siblings import SharingReceiver, siblings
+from jmsaio.client.delivery.settlement import Settlement
+from jmsaio.client.delivery.siblings import siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions.in_process import ActiveSubscription, claim_subscription
@@ -76,15 +76,15 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         if free_name is not None:
             undo.callback(free_name)
         if inbox is not None:
-            await _resume(inbox.receiver.own, subscription.metadata.get(CLIENT_SELECTOR), config.operation_timeout)
+            await _resume(inbox.settlement.own, subscription.metadata.get(CLIENT_SELECTOR), config.operation_timeout)
         else:
             if subscription.replace and not can.replaces_properties:
                 _warn_of_unknown_terms(connection, can)
             create_missing = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
 
             def wake() -> None:
-                if inbox is not None:  # not yet: an inbox that was never filled asks by itself
-                    inbox.announce()
+                if inbox is not None and inbox.session is not None:  # otherwise the inbox was never filled, and will be
+                    inbox.session.announce(inbox)
 
             receiver = await subscribe(transport, subscription, wake, create_missing, connection.reports)
             undo.push_async_callback(receiver.aclose, config.close_timeout)
@@ -115,7 +115,7 @@ async def _resume(receiver: Receiver, selector: str | None, timeout: float) -> N
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
     """Return an inbox that was taken over; close it if the session has ended without this inbox."""
-    if not runtime.inboxes.keep(inbox, runtime.connection.transport):
+    if not runtime.inboxes.retain(inbox, runtime.connection.transport):
         with anyio.CancelScope(shield=True):
             await inbox.aclose(runtime.close_timeout)
 
@@ -228,25 +228,23 @@ def _make_inbox(
     connection: ConnectionRuntime, destination: Destination, subscription: Subscription, receiver: Receiver
 ) -> Inbox:
     config, can, tracing = connection.configuration, connection.transport.capabilities, connection.tracing
-    policy = subscription.config.dead_letter
-    redelivery = Redelivery(
-        config=subscription.config,
-        most_at_once=0 if asks_for_delay(subscription.config) else config.max_local_redeliveries,
-        broker_dead_letters=policy is not None and subscription.shared,
-        dead_after=None if policy is None or subscription.shared else policy.max_redeliver_count,
+    settlement = Settlement(
+        receiver,
+        subscription,
+        max_at_once=0 if asks_for_delay(subscription.config) else config.max_local_redeliveries,
+        max_resting=can.most_unacknowledged,
+        acks_at_once=can.acknowledges_at_once,
+        trace=None if tracing is None else tracing.at(without_query(destination), connection.broker, subscription.name),
+        timers=connection.timers,
     )
     most = config.receive_buffer if config.enable_jms_priority else min(BATCH, config.receive_buffer)
     return Inbox(
         destination=without_query(destination),
         subscription=subscription,
-        receiver=SharingReceiver(receiver, can.most_unacknowledged),
-        redelivery=redelivery,
+        settlement=settlement,
         by_priority=config.enable_jms_priority,
         batch=max(1, min(most, subscription.config.receiver_queue_size or 1)),
         share=connection.inbox_bytes,
-        timers=connection.timers,
-        acks_at_once=can.acknowledges_at_once,
-        trace=None if tracing is None else tracing.at(without_query(destination), connection.broker, subscription.name),
     )
 
 

@@ -242,7 +242,7 @@ class SessionRuntime:
         self.inboxes.linger(inbox)  # before the first await: however this call ends, the session closes the inbox
         await self._wait_for_callbacks(deadline.left(1))
         await self.inboxes.close_settled(deadline)
-        transferred = bool(inbox.receiver.transferred)
+        transferred = bool(inbox.settlement.transferred)
         if inbox in self.inboxes.lingering and (transferred or not self.deliveries.self_acknowledging):
             await inbox.stop(deadline.left())
 
@@ -378,7 +378,7 @@ class LocalTransaction:
     async def _commit_real(self, handle: Transaction, deliveries: Commands) -> None:
         for number, (inbox, records) in enumerate(deliveries):
             try:
-                inbox.acknowledge(records, handle)
+                inbox.settlement.acknowledge(records, handle)
             except Exception as error:
                 await self._abort_commit(handle, deliveries[number:])
                 raise TransactionRolledBackError(

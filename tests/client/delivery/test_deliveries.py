@@ -10,7 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.delivery import inbox as inbox_module
+from jmsaio.client.delivery import settlement as settlement_module
 from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
@@ -214,7 +214,7 @@ async def test_what_is_settled_already_is_not_settled_again() -> None:
 async def test_acknowledgements_of_one_turn_reach_the_receiver_in_two_calls(
     scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox_module, "_LONGEST_TURN", 3600.0)  # a busy machine may take longer than a turn may
+    monkeypatch.setattr(settlement_module, "_LONGEST_TURN", 3600.0)  # a busy machine may take longer than a turn may
     receiver, found = Receiver(), deliveries(AcknowledgeMode.CLIENT)
     found.ledger.scope = scope
     made, messages = inbox(receiver, Filter()), [TextMessage(str(entry)) for entry in range(5)]
@@ -247,7 +247,7 @@ async def test_what_a_sibling_received_is_acknowledged_there_at_once() -> None:
     receiver, other, found = Receiver(), Receiver(), deliveries(AcknowledgeMode.CLIENT)
     made, messages = inbox(receiver, Filter()), [TextMessage("x"), TextMessage("y")]
     transferred = numbered(2)
-    made.receiver.adopt(transferred, inbox(other, Filter()).receiver, made)
+    made.settlement.adopt(transferred, inbox(other, Filter()).settlement, made)
     for record, message in zip((numbered(1), transferred), messages, strict=True):
         found.deliver(made, record, message, deferred=False)
         await message.acknowledge()

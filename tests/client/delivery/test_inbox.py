@@ -12,9 +12,9 @@ import pytest
 
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import FIRST, Inbox
-from jmsaio.client.delivery.redelivery import Redelivery
-from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
-from jmsaio.config import Backoff, ConsumerConfig
+from jmsaio.client.delivery.settlement import Settlement
+from jmsaio.client.delivery.siblings import Siblings
+from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.errors import TransportError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import WireId
@@ -87,8 +87,22 @@ class Session:
 
     announce = mark
 
-    def keep(self, inbox: Inbox, transport: Any) -> bool:
+    def retain(self, inbox: Inbox, transport: Any) -> bool:
         return self.kept(inbox, transport)
+
+
+def settlement(
+    receiver: Any,
+    config: ConsumerConfig | None = None,
+    type: SubscriptionType = SubscriptionType.SHARED,
+    max_at_once: int = 2,
+    **options: Any,
+) -> Settlement:
+    """Settle at ``receiver``, with two immediate redeliveries."""
+    subscription = Subscription(("t",), "s", type, config or ConsumerConfig())
+    made = Settlement(receiver, subscription, max_at_once, **options)
+    made.report_to(lambda error: None)
+    return made
 
 
 def inbox(
@@ -98,11 +112,11 @@ def inbox(
     changed: Callable[[Inbox], None] = lambda _: None,
     **options: Any,
 ) -> Inbox:
-    config = options.pop("config", ConsumerConfig())
-    redelivery = Redelivery(config, options.pop("most_at_once", 2), options.pop("broker_dead_letters", False))
-    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, config)
-    sharing = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
-    made = Inbox(Queue("q"), subscription, sharing, redelivery, **options)
+    of_settlement = {
+        name: options.pop(name) for name in {"config", "type", "max_at_once", "acks_at_once"} & options.keys()
+    }
+    settling = settlement(receiver, **of_settlement)
+    made = Inbox(Queue("q"), settling.subscription, settling, **options)
     made.attach(Session(changed), filter, Siblings(), free_name)
     made.want(True)
     return made
@@ -203,17 +217,21 @@ async def test_redelivery_keeps_the_order_and_ends_at_the_broker() -> None:
         assert numbers(made) == [0, 1, 2, 3]
         assert receiver.calls.pop() == ("count", 0, 1)
         first = [made.records.popleft() for _ in range(2)]
-        assert [made.redelivery.delivery_count(record) for record in first] == [times + 1] * 2
+        assert [made.settlement.delivery_count(record) for record in first] == [times + 1] * 2
     made.redeliver(first)
     assert numbers(made) == [2, 3]
     assert [(call[0], *call[2:]) for call in receiver.calls[-2:]] == [("nack", True, 0), ("nack", True, 1)]
-    made.acknowledge(first)
-    assert not made.redelivery.counting
+    made.settlement.acknowledge(first)
+    assert not made.settlement.counting
+
+
+#: A message becomes a dead letter after one redelivery.
+DEAD_LETTERS = ConsumerConfig(dead_letter=DeadLetterPolicy(max_redeliver_count=1))
 
 
 async def test_dead_letters_are_counted_by_the_broker() -> None:
     receiver = Receiver()
-    made = inbox(receiver, Filter(), broker_dead_letters=True)
+    made = inbox(receiver, Filter(), config=DEAD_LETTERS)
     made.redeliver([numbered(1)])
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert 1 <= receiver.calls[0][1] <= 1.5
@@ -221,7 +239,7 @@ async def test_dead_letters_are_counted_by_the_broker() -> None:
 
 async def test_on_an_exclusive_subscription_it_is_given_back_likewise() -> None:
     receiver = Receiver()
-    made = inbox(receiver, Filter(shared=False), most_at_once=0)
+    made = inbox(receiver, Filter(shared=False), max_at_once=0)
     made.redeliver([numbered(1)])
     assert [(call[0], *call[2:]) for call in receiver.calls] == [("nack", True, 1)]
     assert receiver.calls[0][1] > 0
@@ -264,7 +282,7 @@ async def test_close_gives_back_and_frees_the_name() -> None:
 async def test_what_waits_to_be_acknowledged_is_acknowledged_before_the_receiver_closes() -> None:
     receiver = Receiver()
     open = inbox(receiver, Filter())
-    open.acks.soon(numbered(1))
+    open.settlement.acknowledge_soon(numbered(1))
     assert receiver.calls == []
     await open.aclose(1)
     await asyncio.sleep(0)
@@ -275,7 +293,7 @@ async def test_where_acknowledgements_are_cheap_none_of_a_caller_waits() -> None
     receiver = Receiver()
     cheap = inbox(receiver, Filter(), acks_at_once=True)
     for entry in range(2):
-        cheap.acknowledge_for_caller([numbered(entry)])
+        cheap.settlement.acknowledge_for_caller([numbered(entry)])
     assert receiver.calls == [("ack", 0), ("ack", 1)]
 
 
@@ -286,7 +304,7 @@ async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> No
     record = open.take()
     assert record is not None
     receiver.refusal = TransportError("the connection is lost")
-    open.acks.soon(record)
+    open.settlement.acknowledge_soon(record)
     await asyncio.sleep(0)
     assert open.failure is receiver.refusal
 
@@ -307,9 +325,9 @@ async def test_each_record_that_a_closed_consumer_left_waits_for_its_own_delay()
     """One that has come back before waits longer than one that comes back for the first time."""
     receiver = Receiver()
     config = ConsumerConfig(negative_ack_backoff=Backoff(min_delay=1.0, max_delay=60.0, multiplier=2.0))
-    made = inbox(receiver, Filter(), config=config, most_at_once=0)
+    made = inbox(receiver, Filter(), config=config, max_at_once=0)
     made.redeliver([numbered(1)])
-    made.give_back_left([numbered(1), numbered(2)])
+    made.settlement.return_unsettled([numbered(1), numbered(2)])
     assert receiver.calls == [("nack", 1.0, True, 1), ("nack", 2.0, True, 1), ("nack", 1.0, True, 2)]
 
 
@@ -348,7 +366,7 @@ async def test_what_is_costly_to_filter_is_taken_in_steps_of_64() -> None:
 async def test_nothing_is_taken_where_no_more_may_rest() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, SELECTING)
-    made.receiver.most = 0
+    made.settlement.max_resting = 0
     assert made.fill() is False and made.more is False and receiver.limits == []
 
 
@@ -389,7 +407,7 @@ async def test_siblings_hand_over_no_more_than_eight_batches() -> None:
     made = inbox(Receiver(), Filter(), batch=1)
     for number in range(8):
         assert made.accepts(numbered(number), 0)
-        made.hand(numbered(number), made.receiver)
+        made.add(numbered(number), made.settlement)
     assert not made.accepts(numbered(8), 0)
 
 
@@ -397,12 +415,12 @@ async def test_siblings_hand_over_no_more_bytes_than_its_share() -> None:
     made = inbox(Receiver(), Filter(), share=Share(50))
     large = attrs.evolve(numbered(0), size=20)
     for number in range(2):
-        made.hand(numbered(number), made.receiver)
+        made.add(numbered(number), made.settlement)
     assert not made.accepts(large, 0)
     assert made.accepts(numbered(2), 0)
     made.take()
     assert made.accepts(large, 0)
-    made.hand(large, made.receiver)
+    made.add(large, made.settlement)
     assert not made.accepts(numbered(3), 0)
 
 
@@ -414,7 +432,7 @@ async def test_whoever_waits_for_an_arrival_is_woken(how: str) -> None:
     assert asked == [made] and not arrival.done()
     match how:
         case "hand":
-            made.hand(numbered(1), made.receiver)
+            made.add(numbered(1), made.settlement)
         case "put_back":
             made.put_back(numbered(1))
         case "redeliver":
@@ -433,12 +451,12 @@ async def test_what_is_withdrawn_is_no_longer_lent_and_makes_room() -> None:
     made = inbox(receiver, SELECTING, changed=asked.append, batch=2)
     made.fill()
     handed = numbered(2, WANTED)
-    made.hand(handed, giving.receiver)
-    assert made.fill() is False and len(giving.receiver.transferred) == 1
+    made.add(handed, giving.settlement)
+    assert made.fill() is False and len(giving.settlement.transferred) == 1
     asked.clear()
-    assert made.withdraw(giving.receiver) == [handed]
-    assert (numbers(made), giving.receiver.transferred, asked) == ([1], {}, [made])
-    assert made.withdraw(giving.receiver) == []
+    assert made.withdraw(giving.settlement) == [handed]
+    assert (numbers(made), giving.settlement.transferred, asked) == ([1], {}, [made])
+    assert made.withdraw(giving.settlement) == []
 
 
 async def test_what_expired_in_the_inbox_makes_room_too() -> None:
@@ -465,24 +483,24 @@ async def test_a_record_without_an_expiration_does_not_expire_in_the_inbox(never
 async def test_deliveries_of_a_settled_message_are_not_counted_any_longer() -> None:
     """It expired, was rejected, or became a dead letter."""
     receiver = Receiver()
-    made = inbox(receiver, Filter(dead_letter_expired=True, shared=False, selector=Selector("x = 1")))
-    made.redelivery.dead_after = 1
+    rejecting = Filter(dead_letter_expired=True, shared=False, selector=Selector("x = 1"))
+    made = inbox(receiver, rejecting, config=DEAD_LETTERS, type=SubscriptionType.EXCLUSIVE)
     receiver.records = [numbered(1), numbered(2, {"JMSExpiration": "5"})]
-    for record in (*receiver.records, numbered(3)):
-        made.redelivery.next(record)
+    made.settlement.redeliver([*receiver.records, numbered(3)])
+    receiver.calls.clear()
     made.fill()
     made.redeliver([numbered(3)])
     assert [call[:2] for call in receiver.calls] == [
         ("ack", 1), ("dead letter", 2), ("count", 3), ("dead letter", 3),
     ]  # fmt: skip
-    assert not made.redelivery.counting
+    assert not made.settlement.counting
 
 
 async def test_an_inbox_that_is_detached_before_it_closes_gives_everything_back_once() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.fill()
-    made.unread.keep(numbered(2))
+    made.settlement.retain(numbered(2))
     made.detach()
     assert receiver.calls == [("nack", 0.0, True, 2), ("nack", 0.0, False, 1)]
     await made.aclose(1.0)
@@ -547,12 +565,9 @@ async def test_by_priority_what_arrives_behind_undelivered_records_is_taken_at_o
 
 
 async def test_a_wake_before_there_is_a_consumer_and_a_cancelled_wait_do_no_harm() -> None:
-    redelivery = Redelivery(ConsumerConfig(), 2)
-    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
-    sharing = SharingReceiver(Receiver())  # type: ignore[arg-type]  # what an inbox uses of one
-    unattached = Inbox(Queue("q"), subscription, sharing, redelivery)
+    settling = settlement(Receiver())
+    unattached = Inbox(Queue("q"), settling.subscription, settling)
     unattached.wake()
-    unattached.announce()
     made = inbox(Receiver(), Filter())
     made.arrival().cancel()
     made.notify()
@@ -582,14 +597,14 @@ async def test_what_a_fill_leaves_at_the_receiver_is_known() -> None:
 
 async def test_a_record_that_a_sibling_returns_is_lent_to_no_one() -> None:
     made = inbox(Receiver(), Filter())
-    made.hand(numbered(1), made.receiver)
-    assert made.receiver.transferred == {}
+    made.add(numbered(1), made.settlement)
+    assert made.settlement.transferred == {}
 
 
 async def test_what_is_handed_over_may_expire_in_the_inbox() -> None:
     made = inbox(Receiver(), Filter())
-    made.hand(numbered(1, {"JMSExpiration": str(made.timers.milliseconds() + 50)}), made.receiver)
-    made.hand(numbered(2), made.receiver)
+    made.add(numbered(1, {"JMSExpiration": str(made.settlement.timers.milliseconds() + 50)}), made.settlement)
+    made.add(numbered(2), made.settlement)
     await asyncio.sleep(0.1)
     taken = made.take()
     assert taken is not None and taken.message_id.entry == 2
@@ -597,14 +612,14 @@ async def test_what_is_handed_over_may_expire_in_the_inbox() -> None:
 
 async def test_the_largest_record_that_was_handed_over_says_how_many_more_are_taken() -> None:
     made = inbox(Receiver(), Filter(), share=Share(50))
-    made.hand(attrs.evolve(numbered(0), size=20), made.receiver)
-    made.hand(numbered(1), made.receiver)
+    made.add(attrs.evolve(numbered(0), size=20), made.settlement)
+    made.add(numbered(1), made.settlement)
     assert not made.accepts(numbered(2), 0)
 
 
 async def test_a_record_expires_in_the_millisecond_that_it_names() -> None:
     made = inbox(Receiver(), Filter())
-    now = made.timers.milliseconds()
+    now = made.settlement.timers.milliseconds()
     for left in (1, 0):
         made.put_back(numbered(left, {"JMSExpiration": str(now + left)}))
     taken = made.take()
@@ -621,7 +636,7 @@ async def test_what_can_not_be_read_goes_back_after_its_delay_and_a_refusal_ends
 
     receiver = Refusing(refusal=TransportError("no link") if refused else None)
     made = inbox(receiver, Filter())
-    made.unread.keep(numbered(1))
+    made.settlement.retain(numbered(1))
     await asyncio.sleep(0.5)
     assert receiver.calls == [] and made.failure is None
     await asyncio.sleep(2.0)

@@ -123,7 +123,7 @@ async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_sele
         await (await session.create_producer(queue)).send("a", properties={"n": 1})
         async with session.create_consumer(queue, selector="n = 1") as consumer:
             await take(consumer, 1)
-        transports_own = type(inbox_of(consumer).receiver.own)
+        transports_own = type(inbox_of(consumer).settlement.own)
         resume = transports_own.resume
         monkeypatch.setattr(transports_own, "resume", resume_late)
         opening = asyncio.create_task(opened(session.create_consumer(queue, selector="n = 2")))
@@ -205,7 +205,7 @@ async def test_only_lingering_inboxes_whose_records_are_all_settled_are_closed()
     inboxes = SessionInboxes(TRANSPORT, ledger, lambda: None)
     for one in made.values():
         inboxes.linger(one)
-    inbox(Receiver(), Filter()).hand(numbered(1), made["l"].receiver)
+    inbox(Receiver(), Filter()).add(numbered(1), made["l"].settlement)
     await inboxes.close_settled(Deadline.after(1.0))
     assert [settled.calls, unsettled.calls, shared.calls] == [[("close",)], [], []]
     assert list(inboxes) == [made["u"], made["l"]]
@@ -214,14 +214,14 @@ async def test_only_lingering_inboxes_whose_records_are_all_settled_are_closed()
 async def test_an_inbox_of_another_transport_is_not_kept() -> None:
     inboxes, other = SessionInboxes(TRANSPORT, DeliveryLedger(), lambda: None), object()
     made = inbox(Receiver(), Filter())
-    assert inboxes.keep(made, other) is False and list(inboxes) == []  # type: ignore[arg-type]  # compared only
-    assert inboxes.keep(made, TRANSPORT) is True and list(inboxes) == [made]
+    assert inboxes.retain(made, other) is False and list(inboxes) == []  # type: ignore[arg-type]  # compared only
+    assert inboxes.retain(made, TRANSPORT) is True and list(inboxes) == [made]
 
 
 async def test_a_session_that_has_begun_to_close_its_inboxes_keeps_none() -> None:
     inboxes, made = SessionInboxes(TRANSPORT, DeliveryLedger(), lambda: None), inbox(Receiver(), Filter())
     await inboxes.close_all(Deadline.after(1.0), {}, FirstError())
-    assert inboxes.keep(made, TRANSPORT) is False and list(inboxes) == []
+    assert inboxes.retain(made, TRANSPORT) is False and list(inboxes) == []
 
 
 @pytest.mark.parametrize("kept", [None, False, True])
@@ -239,7 +239,7 @@ async def test_an_inbox_whose_records_another_session_has_is_left_to_it_if_that_
 
     if kept is not None:
         taker.attach(Session(kept=keep), Filter(), Siblings(), lambda: None)
-        taker.hand(numbered(3), made.receiver)
+        taker.add(numbered(3), made.settlement)
     inboxes = SessionInboxes(TRANSPORT, DeliveryLedger(), lambda: None)
     inboxes.open[made] = None
     inboxes.lingering[other := inbox(Receiver(), Filter())] = None

@@ -15,15 +15,15 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.delivery import siblings
-from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
+from jmsaio.client.delivery.settlement import Settlement
+from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.config import ConsumerConfig
-from jmsaio.errors import ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules import resting
 from jmsaio.rules.resting import Resting
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers
-from tests.client.delivery.test_inbox import Receiver, numbered
+from tests.client.delivery.test_inbox import Receiver, numbered, settlement
 from tests.client.helpers import drain, rest, take, texts
 from tests.kit.inside import inbox_of, runtime_of
 
@@ -293,7 +293,7 @@ async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
     queue = jmsaio.Queue(name("full"))
     await send(connection, queue, "b" * 200)
     async with session.create_consumer(queue, "kind = 'a'") as a:
-        inbox_of(a).receiver.most = 50
+        inbox_of(a).settlement.max_resting = 50
         assert await a.receive(timeout=1.0) is None
         async with connection.create_session() as second, second.create_consumer(queue, "kind = 'b'") as b:
             assert sorted(map(int, texts(await take(b, 200)))) == list(range(200))
@@ -319,7 +319,7 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
     while not giving.done():
         turns += 1
         await asyncio.sleep(0)
-    assert giving.cancelled() and resting_of(inbox.siblings).count(inbox.receiver) == 0
+    assert giving.cancelled() and resting_of(inbox.siblings).count(inbox.settlement) == 0
     assert turns > bundles // 4 > 1  # Pulsar makes 10 bundles of it or more, and a timer returns some of them, too
     await consumer.close()
     assert len(await rest(connection, queue, least=8000)) == 8000
@@ -355,7 +355,7 @@ async def test_a_large_backlog_that_no_one_wants_rests(url: str, name: Name, cap
         stop = asyncio.Event()
         async with session.create_consumer(queue, "kind = 'a'") as consumer:
             inbox = inbox_of(consumer)
-            resting = partial(resting_of(inbox.siblings).count, inbox.receiver)
+            resting = partial(resting_of(inbox.siblings).count, inbox.settlement)
             step = asyncio.create_task(largest_step(resting, stop))
             try:
                 for number in range(5):
@@ -381,24 +381,24 @@ class Member:
     own: Receiver = attrs.field(factory=Receiver)
     handed: list[ReceivedRecord] = attrs.field(factory=list)
     wakes: int = 0
-    receiver: SharingReceiver = attrs.field(init=False)
+    settlement: Settlement = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.receiver = SharingReceiver(self.own)  # type: ignore[arg-type]  # what siblings use of one
+        self.settlement = settlement(self.own)
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
         return self.accepting
 
-    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
+    def add(self, record: ReceivedRecord, owner: Settlement) -> None:
         self.handed.append(record)
 
-    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
+    def withdraw(self, owner: Settlement) -> list[ReceivedRecord]:
         return []
 
     def wake(self) -> None:
         self.wakes += 1
 
-    def keep(self, inbox: Any, transport: Any) -> bool:
+    def retain(self, inbox: Any, transport: Any) -> bool:
         return False
 
 
@@ -452,7 +452,7 @@ async def test_an_inbox_that_joins_twice_is_there_once() -> None:
 async def test_receiving_goes_on_once_less_than_half_of_what_may_rest_does() -> None:
     group, (giver, other) = joined("giver", "other")
     other.accepting = False
-    giver.receiver.most = 4
+    giver.settlement.max_resting = 4
     for number in range(4):
         assert group.has_room(giver)
         group.reject(giver, numbered(number))
@@ -460,9 +460,9 @@ async def test_receiving_goes_on_once_less_than_half_of_what_may_rest_does() -> 
         await asyncio.sleep(0.02)  # each in a bundle of its own
     assert not group.has_room(giver) and resting_of(group).crediting is False
     crediting = {}
-    while resting_of(group).count(giver.receiver):
+    while resting_of(group).count(giver.settlement):
         await asyncio.sleep(0.001)
-        crediting[resting_of(group).count(giver.receiver)] = resting_of(group).crediting
+        crediting[resting_of(group).count(giver.settlement)] = resting_of(group).crediting
     assert crediting == {4: False, 3: False, 2: False, 1: True, 0: True}
     assert (giver.wakes, other.wakes) == (3, 0)
     assert group.has_room(giver)
@@ -560,9 +560,9 @@ async def test_a_receiver_that_ended_has_given_its_resting_records_back() -> Non
             raise jmsaio.ObjectClosedError("closed")
 
     group, giver, _ = resting_group()
-    giver.receiver.own = Ended()  # type: ignore[assignment]  # what siblings use of one
+    giver.settlement.own = Ended()  # type: ignore[assignment]  # what siblings use of one
     await asyncio.sleep(1)
-    assert resting_of(group).count(giver.receiver) == 0
+    assert resting_of(group).count(giver.settlement) == 0
 
 
 async def test_a_cancelled_close_gives_resting_records_back_nevertheless() -> None:
@@ -582,103 +582,3 @@ async def test_what_a_consumer_rejects_after_all_have_left_rests() -> None:
     group.reject(giver, numbered(2))
     group.set_aside()
     assert giver.own.calls == [("aside", 2)]
-
-
-#: Stands for the inbox that has the records.
-INBOX: Any = object()
-
-
-class Closed(Receiver):
-    """Refuses everything."""
-
-    def acknowledge(self, records: Any, transaction: object = None) -> None:
-        raise ObjectClosedError("closed")
-
-    def negative_acknowledge(self, records: Any, delay: float, *, counted: bool = True) -> None:
-        raise ObjectClosedError("closed")
-
-
-def pair(owner: Receiver) -> tuple[SharingReceiver, SharingReceiver, Receiver]:
-    mine = Receiver()
-    return SharingReceiver(owner), SharingReceiver(mine), mine  # type: ignore[arg-type]  # what is used of one
-
-
-async def test_each_record_is_settled_where_it_came_from() -> None:
-    theirs = Receiver()
-    owner, adopter, mine = pair(theirs)
-    records: list[Any] = [numbered(number) for number in range(6)]
-    for record in records[3:]:
-        adopter.adopt(record, owner, INBOX)
-    assert len(owner.transferred) == 3 and adopter.owner(records[3]) is owner and adopter.owner(records[0]) is adopter
-    adopter.count_delivery([records[0], records[3]])
-    adopter.acknowledge([records[0], records[3]])
-    adopter.negative_acknowledge([records[1], records[4]], 2.0, counted=False)
-    adopter.dead_letter(records[2], {})
-    adopter.dead_letter(records[5], {})
-    for receiver, first in ((mine, 0), (theirs, 3)):
-        assert receiver.calls == [
-            ("count", first), ("ack", first), ("nack", 2.0, False, first + 1), ("dead letter", first + 2, {}),
-        ]  # fmt: skip
-    assert not owner.transferred and adopter.owner(records[3]) is adopter
-
-
-async def test_what_is_left_goes_back_at_close() -> None:
-    theirs = Receiver()
-    owner, adopter, mine = pair(theirs)
-    adopter.adopt(numbered(1), owner, INBOX)
-    await adopter.aclose(1.0)
-    assert theirs.calls == [("nack", 0.0, True, 1)] and mine.calls == [("close",)]
-
-
-async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) -> None:
-    owner, adopter, _ = pair(Closed())
-    records: list[Any] = [numbered(1), numbered(2)]
-    for record in records:
-        adopter.adopt(record, owner, INBOX)
-    adopter.acknowledge(records[:1])
-    adopter.negative_acknowledge(records[1:], 0.0)
-    assert "are redelivered" in caplog.text and not owner.transferred
-
-
-async def test_a_transaction_is_not_committed_without_a_record_of_a_closed_receiver() -> None:
-    owner, adopter, mine = pair(Closed())
-    records: list[Any] = [numbered(1), numbered(2)]
-    adopter.adopt(records[0], owner, INBOX)
-    transaction: Any = object()  # is only passed on
-    with pytest.raises(ObjectClosedError):
-        adopter.acknowledge(records, transaction)
-    assert mine.calls == [("ack", 2)]
-
-
-async def test_acknowledgements_are_settled_wherever_they_went_each_once() -> None:
-    theirs = Receiver()
-    owner, adopter, mine = pair(theirs)
-    record: Any = numbered(1)
-    adopter.adopt(record, owner, INBOX)
-    adopter.acknowledge([record])
-    for receipt in (True, False):
-        await adopter.settle(2.0, receipt=receipt)
-    assert theirs.calls == [("ack", 1), ("settle", 2.0, True)]
-    assert mine.calls == [("settle", 2.0, True), ("settle", 2.0, False)]
-
-
-async def test_a_borrowed_record_is_let_go_once() -> None:
-    owner, adopter, _ = pair(Receiver())
-    record: Any = numbered(1)
-    adopter.adopt(record, owner, INBOX)
-    assert adopter.release(record) is owner and not owner.transferred
-    assert adopter.release(record) is adopter
-
-
-async def test_a_refusal_of_the_inboxes_own_receiver_is_raised_and_costs_the_others_nothing() -> None:
-    """Only the other receivers have closed by themselves."""
-    theirs = Receiver()
-    owner, adopter = SharingReceiver(theirs), SharingReceiver(Closed())  # type: ignore[arg-type]  # what is used of one
-    records: list[Any] = [numbered(number) for number in range(4)]
-    for transferred in records[1::2]:
-        adopter.adopt(transferred, owner, INBOX)
-    with pytest.raises(ObjectClosedError):
-        adopter.acknowledge(records[:2])
-    with pytest.raises(ObjectClosedError):
-        adopter.negative_acknowledge(records[2:], 0.0)
-    assert theirs.calls == [("ack", 1), ("nack", 0.0, True, 3)]

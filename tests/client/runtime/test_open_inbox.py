@@ -21,7 +21,7 @@ from jmsaio.errors import NotFoundError
 from jmsaio.rules.ledger import DeliveryLedger
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.memory.receiver import MemoryReceiver
-from tests.client.delivery.test_inbox import Receiver as InboxReceiver, inbox
+from tests.client.delivery.test_inbox import Receiver as InboxReceiver, inbox, numbered
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.transport.test_subscriptions import FakeAdmin, Transport
 
@@ -382,31 +382,39 @@ async def test_an_inbox_holds_as_many_records_as_the_smallest_of_its_bounds_says
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", **options) as connection:
         async with connection.create_session() as session, session.create_consumer(TOPIC) as consumer:
             inbox, shared = inbox_of(consumer), runtime_of(connection)
-            assert (inbox.batch, inbox.share, inbox.timers) == (batch, shared.inbox_bytes, shared.timers)
+            assert (inbox.batch, inbox.share, inbox.settlement.timers) == (batch, shared.inbox_bytes, shared.timers)
 
 
 LETTERS = {"deadLetterPolicy": {"maxRedeliverCount": 3, "deadLetterTopic": "dead"}}
 
 
 @pytest.mark.parametrize(
-    ("place", "options", "dead_letter_expired", "dead_after"),
+    ("place", "options", "dead_letter_expired", "letter"),
     [
-        (QUEUE, {"expired_messages": "dead-letter", "consumer": LETTERS}, True, None),
-        (QUEUE, {"consumer": LETTERS}, False, None),
-        (QUEUE, {"expired_messages": "dead-letter"}, False, None),
-        (TOPIC, {"expired_messages": "dead-letter", "consumer": LETTERS}, False, 3),
-        (TOPIC, {}, False, None),
+        (QUEUE, {"expired_messages": "dead-letter", "consumer": LETTERS}, True, False),
+        (QUEUE, {"consumer": LETTERS}, False, False),
+        (QUEUE, {"expired_messages": "dead-letter"}, False, False),
+        (TOPIC, {"expired_messages": "dead-letter", "consumer": LETTERS}, False, True),
+        (TOPIC, {}, False, False),
     ],
 )
 async def test_the_client_counts_for_dead_letters_where_the_broker_does_not_and_moves_expired_ones_of_queues(
-    place: jmsaio.Destination, options: dict[str, Any], dead_letter_expired: bool, dead_after: int | None
+    place: jmsaio.Destination, options: dict[str, Any], dead_letter_expired: bool, letter: bool
 ) -> None:
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", **options) as connection:
         async with connection.create_session() as session, session.create_consumer(place) as consumer:
-            filter, redelivery = inbox_of(consumer).filter, inbox_of(consumer).redelivery
-            assert (filter.dead_letter_expired, redelivery.dead_after) == (dead_letter_expired, dead_after)
-            assert redelivery.broker_dead_letters is (place is QUEUE and "consumer" in options)
-            assert filter.shared is (place is QUEUE)
+            filter, settlement = inbox_of(consumer).filter, inbox_of(consumer).settlement
+            receiver = InboxReceiver()
+            own, settlement.own = settlement.own, receiver  # type: ignore[assignment]  # notes what it settles
+            failed = numbered(1, redelivery_count=3)
+            at_once = settlement.redeliver([failed])
+            settlement.own = own
+            assert filter.dead_letter_expired is dead_letter_expired and filter.shared is (place is QUEUE)
+            settled = [call[0] for call in receiver.calls if call[0] != "count"]
+            assert settled == (
+                ["dead letter"] if letter else ["nack"] if "consumer" in options and place is QUEUE else []
+            )
+            assert at_once == ([] if settled else [failed])
 
 
 @pytest.mark.parametrize("rejected", [True, False])

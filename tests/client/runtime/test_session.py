@@ -241,8 +241,8 @@ async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
         inbox = inbox_of(await other.create_consumer(jmsaio.Queue(name("transferred"))))
         session, transport = await connection.create_session(), transport_of(connection)
         await session.close()
-        assert runtime_of(session).inboxes.keep(inbox, transport) is False and list(runtime_of(session).inboxes) == []
-        assert runtime_of(other).inboxes.keep(inbox, transport) is True
+        assert runtime_of(session).inboxes.retain(inbox, transport) is False and list(runtime_of(session).inboxes) == []
+        assert runtime_of(other).inboxes.retain(inbox, transport) is True
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -327,7 +327,7 @@ async def test_the_receiver_of_a_closed_consumer_stops_where_its_inbox_can_not_b
         await fill(connection, queue, 1)
         async with connection.create_session(mode) as session, session.create_consumer(queue) as consumer:
             await take(consumer, unsettled)
-            receiver = inbox_of(consumer).receiver
+            receiver = inbox_of(consumer).settlement
             if transferred:
                 receiver.transferred[1] = inbox_of(consumer)
             await consumer.close()
