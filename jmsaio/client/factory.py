@@ -71,25 +71,18 @@ class ConnectionFactory(AsyncClosing):
     """
 
     configuration: Configuration
-    _transport: Transport | None
-    _senders: SenderPool | None
-    _connections: dict[Connection, None]
-    _credentials: tuple[str | None, str | None] | None
-    _opening: asyncio.Lock
-    _affinity: Affinity | None
-    _closed: bool
+    _transport: Transport | None = attrs.field(default=None, init=False)
+    _senders: SenderPool | None = attrs.field(default=None, init=False)
+    _connections: dict[Connection, None] = attrs.field(factory=dict, init=False)
+    _credentials: tuple[str | None, str | None] | None = attrs.field(default=None, init=False)
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _affinity: Affinity | None = attrs.field(default=None, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
 
     def __init__(self, config: Config = None, **options: Unpack[FactoryOptions]) -> None:
-        self.configuration = load(config, environ=os.environ, **options)
+        self.__attrs_init__(load(config, environ=os.environ, **options))
         for sentence in self.configuration.ignored:
             _log.warning("%s", sentence)
-        self._transport = None
-        self._senders = None
-        self._connections = {}
-        self._credentials = None
-        self._opening = asyncio.Lock()
-        self._affinity = None
-        self._closed = False
 
     @property
     def queue_browser_read_max(self) -> int:

@@ -220,11 +220,7 @@ class MessageProducer(AsyncClosing):
         schema, aside = self._schema, None
         if schema is not None and (aside := schema.aside(sent._body())) is not None:
             schema = attrs.evolve(schema, write=_later)
-        tracing = runtime.connection.tracing
-        if schema is None and tracing is None:
-            record = self._plain.writer.encode(sent, stamp)
-        else:
-            record = encode(sent, stamp, schema)
+        record, tracing = encode(sent, stamp, schema), runtime.connection.tracing
         send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
         sends, local, transaction = runtime.sends, runtime.transaction, None
         pooled = self._targets.pooled(target)

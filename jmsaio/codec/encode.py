@@ -14,8 +14,7 @@ record.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import attrs
 
@@ -298,7 +297,7 @@ def write_plain(payload: bytes, parts: MapParts, own_id: str | None, properties:
     return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky, None, characters)
 
 
-def write_packed(payload: bytes | None, parts: PackedParts, own_id: str | None, properties: bytes) -> PackedRecord:
+def write_packed(payload: bytes, parts: PackedParts, own_id: str | None, properties: bytes) -> PackedRecord:
     """Create the record of a payload from its stamp's parts, its id, or None, and packed properties."""
     before, after, event_time, deliver_at, priority, sticky = parts
     if own_id is None:
@@ -309,24 +308,6 @@ def write_packed(payload: bytes | None, parts: PackedParts, own_id: str | None, 
     return PackedRecord(payload, packed, None, event_time, deliver_at, priority, sticky)
 
 
-@lru_cache(maxsize=32)
-def _shared_parts(kind: str, headers: tuple[Any, ...]) -> PackedParts:
-    """Return ``packed_parts`` of a stamp's values after the id: the sends of one millisecond have the same."""
-    return packed_parts(kind, Stamp(None, *headers))
-
-
-def encode_packed(message: Message, stamp: Stamp) -> OutgoingRecord:
-    """Return the record of ``encode``, packed at once if the message has plain properties and no headers of its own."""
-    values = message._property_map()
-    properties = packed_properties(values) if values else b""
-    if properties is None or message._head is not None or message._source is not None:
-        return encode(message, stamp)
-    more: dict[str, str] = {}
-    payload = bodies.encode_body(message.KIND, message._body(), more)
-    parts = _shared_parts(message.KIND, stamp[1:])
-    return write_packed(payload, parts, stamp.message_id, properties + pack(more) if more else properties)
-
-
 @attrs.frozen
 class PlainWriter(Generic[Written, Parts]):
     """Functions that write plain bodies for one kind of transport; ``none`` is ``properties`` of no properties."""
@@ -335,13 +316,10 @@ class PlainWriter(Generic[Written, Parts]):
     properties: Callable[[Mapping[str, object]], Written | None]
     parts: Callable[[str, Stamp], Parts]
     write: Callable[[bytes, Parts, str | None, Written], OutgoingRecord]
-    encode: Callable[[Message, Stamp], OutgoingRecord]
 
 
-MAPS: Final[PlainWriter[Counted, MapParts]] = PlainWriter(({}, 0), plain_properties, plain_parts, write_plain, encode)
-PACKED: Final[PlainWriter[bytes, PackedParts]] = PlainWriter(
-    b"", packed_properties, packed_parts, write_packed, encode_packed
-)
+MAPS: Final[PlainWriter[Counted, MapParts]] = PlainWriter(({}, 0), plain_properties, plain_parts, write_plain)
+PACKED: Final[PlainWriter[bytes, PackedParts]] = PlainWriter(b"", packed_properties, packed_parts, write_packed)
 
 
 def _mark(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
-from jmsaio.codec.encode import MAPS, PACKED, encode_packed, plain_properties
+from jmsaio.codec.encode import MAPS, PACKED, plain_properties
 from jmsaio.codec.properties import HIDDEN
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Queue, Topic
@@ -21,7 +20,7 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long
-from jmsaio.model.wire import OutgoingRecord, PackedRecord
+from jmsaio.model.wire import OutgoingRecord
 from tests.codec.strategies import loose_texts, properties
 
 PLAIN = Stamp("ID:a:1:2", "connection", 10, 10, 10)
@@ -130,10 +129,6 @@ def test_a_record_for_another_transaction_differs_in_that_alone() -> None:
     assert with_sticky_key(encode(message, stamps[0]), 7) == encode(message, stamps[1])
 
 
-MESSAGES: list[Callable[[], Message]] = [
-    Message, TextMessage, lambda: MapMessage({"a": 1}), lambda: StreamMessage([1, "b"]),
-    lambda: ObjectMessage({"json": [1]}),
-]  # fmt: skip
 NAMES = st.sampled_from(["region", "größe", "a$_1", "JMSXGroupID", "JMSXGroupSeq", "a b", "x_jsmtype", "not", *HIDDEN])
 VALUES = properties | st.none() | loose_texts | st.integers() | st.binary(max_size=3) | st.just(Char("c"))
 STAMPS = st.builds(
@@ -188,22 +183,7 @@ def test_the_record_is_that_of_a_message(body: str | bytes, given: dict[str, Any
         expected = slow(body, given, stamp)
         assert outcome(plain) == outcome(packed) == outcome(expected)
         assert plain == expected and packed.packed == expected.packed
-        message = TextMessage(body, properties=given) if isinstance(body, str) else BytesMessage(body, properties=given)
-        assert outcome(encode_packed(message, stamp)) == outcome(expected)
         assert plain.characters == sum(len(name) + len(value) for name, value in plain.properties.items())
-
-
-@given(st.sampled_from(MESSAGES), STAMPS, st.booleans())
-def test_a_message_of_any_kind_is_packed_as_it_is_encoded(
-    make: Callable[[], Message], stamp: Stamp, replies: bool
-) -> None:
-    message = make()
-    message.set_int_property("n", 5)
-    if replies:
-        message.jms_correlation_id = "another"
-    packed, expected = encode_packed(message, stamp), encode(message, stamp)
-    assert outcome(packed) == outcome(expected) and packed.packed == expected.packed
-    assert isinstance(packed, PackedRecord) is not replies
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, 126, 127, 128, 300, 20_000])
