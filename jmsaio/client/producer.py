@@ -241,10 +241,8 @@ class MessageProducer(AsyncClosing):
             if isinstance(send, TracedSend):
                 call_trace(send.trace.failed, error)
             raise
-        sends.count += 1
-        self._counts.add(record, self._now)
-        if not sends.alone:
-            sends.begin_turn(loop)
+        sends.passed(loop, sends.turn)
+        self._counts.add(len(record.payload or b""), self._now)
         stamp_sent(sent, stamp, target.destination)
         self._report(sent, given if foreign else None, completion_listener, send)
         return send
@@ -264,10 +262,9 @@ class MessageProducer(AsyncClosing):
 
     def _traced(self, tracing: Tracing, target: Target, sent: Message, record: OutgoingRecord) -> TracedSend:
         """Begin to trace a send, and add the trace's context to its record."""
-        send = TracedSend(loop=self._runtime.affinity.loop)
-        send.trace = tracing.at(target.destination, self._runtime.connection.broker).sending(sent)
-        write_properties(send.trace.context, record.properties)
-        return send
+        trace = tracing.at(target.destination, self._runtime.connection.broker).sending(sent)
+        write_properties(trace.context, record.properties)
+        return TracedSend(self._runtime.affinity.loop, trace)
 
     def _report(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:
         """Copy the headers to another library's message; register a checked listener with the object that was sent."""

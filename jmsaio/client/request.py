@@ -222,16 +222,12 @@ class _Requestor(AsyncClosing):
         self.__attrs_init__(*opened)
 
     @classmethod
-    async def _open(
-        cls,
-        session: RequestSession,
-        destination: Destination,
-        create_replies: Callable[[], Awaitable[TemporaryQueue | TemporaryTopic]],
-    ) -> Self:
+    async def _open(cls, session: RequestSession, destination: Queue | Topic) -> Self:
         if session.transacted:
             raise IllegalStateError("a requestor needs a session that is not transacted")
         producer = await session.create_producer(destination)
-        replies = await create_replies()
+        queue = isinstance(destination, Queue)
+        replies = await (session.create_temporary_queue() if queue else session.create_temporary_topic())
         return cls(session, producer, replies, await session.create_consumer(replies))
 
     async def request(self, message: Message) -> Message | None:
@@ -267,7 +263,7 @@ class QueueRequestor(_Requestor):
         """
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"a QueueRequestor needs a Queue, not {shown(queue)}")
-        return await cls._open(session, queue, session.create_temporary_queue)
+        return await cls._open(session, queue)
 
 
 @public
@@ -279,4 +275,4 @@ class TopicRequestor(_Requestor):
         """Create a requestor; raises as ``QueueRequestor.open``."""
         if not isinstance(topic, Topic):
             raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {shown(topic)}")
-        return await cls._open(session, topic, session.create_temporary_topic)
+        return await cls._open(session, topic)

@@ -146,17 +146,8 @@ def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None
     """Write the headers of a send's stamp to the object that was passed to send; everything else is unchanged."""
     own_id, _, timestamp, _, delivery_time, _, expiration, priority, mode, _, _ = stamp
     head = message._known_headers()
-    if head is None:
-        message._head = Headers(destination, mode, own_id, timestamp, expiration, delivery_time, priority)
-        return
-    head.destination = destination
-    head.message_id = own_id
-    head.timestamp = timestamp
-    head.delivery_time = delivery_time
-    head.expiration = expiration
-    head.priority = priority
-    head.delivery_mode = mode
-    head.redelivered = False
+    own = () if head is None else (head.correlation_id, head.reply_to, head.type)
+    message._head = Headers(destination, mode, own_id, timestamp, expiration, delivery_time, priority, *own)
 
 
 Written = TypeVar("Written")

@@ -6,7 +6,6 @@ import attrs
 
 from jmsaio.model.destinations import Destination
 from jmsaio.model.public import created_by, public
-from jmsaio.model.wire import OutgoingRecord
 
 
 @attrs.define(eq=False)
@@ -20,11 +19,18 @@ class SendCounts:
     bytes: int = 0
     last_activity: int | None = None
 
-    def add(self, record: OutgoingRecord, now: int) -> None:
-        """Count a record that was passed to the transport at ``now``, in milliseconds."""
+    def add(self, size: int, now: int) -> None:
+        """Count a message that was passed to the transport at ``now`` (ms), with a body of ``size`` bytes."""
         self.sent += 1
-        self.bytes += 0 if record.payload is None else len(record.payload)
+        self.bytes += size
         self.last_activity = now
+
+    def fail(self, in_doubt: bool) -> None:
+        """Count a message that failed, or got no answer."""
+        if in_doubt:
+            self.in_doubt += 1
+        else:
+            self.failed += 1
 
 
 @public

@@ -68,7 +68,7 @@ class ConnectionRuntime:
         period = configuration.refresh_server_side_filters_period
         self.selectors = SelectorReader(transport.admin, self.timers, period, self.reports)
         self.temporaries = Temporaries(
-            configuration, transport, senders, self.uuid, self.affinity, self.all_inboxes, self.reports
+            configuration, transport, senders, self.uuid, self.affinity, self.inboxes, self.reports
         )
 
     def where(self) -> dict[str, str | int]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
@@ -320,11 +320,13 @@ class LocalTransaction:
 
     async def commit(self) -> None:
         """Make the work final and begin the next; see ``Session.commit``."""
-        await self._exclusive("commit", self._commit)
+        async with self._exclusive("commit"):
+            await self._commit()
 
     async def rollback(self) -> None:
         """Undo the work and begin the next; see ``Session.rollback``."""
-        await self._exclusive("rollback", self._rollback)
+        async with self._exclusive("rollback"):
+            await self._rollback()
 
     async def undo(self) -> None:
         """Roll back at the end of the session, which has already waited for its sends.
@@ -334,13 +336,14 @@ class LocalTransaction:
         async with self._busy:
             await self._undo()
 
-    async def _exclusive(self, call: str, step: Callable[[], Awaitable[None]]) -> None:
+    @asynccontextmanager
+    async def _exclusive(self, call: str) -> AsyncIterator[None]:
         callback_context.refuse(call, self.runtime, (CallbackKind.COMPLETION,))
         if self._busy.locked():
             raise IllegalStateError("another commit or rollback of this session is running; await it first")
         async with self._busy:
             await asyncio.sleep(0)  # a concurrent call is refused on every transport, even if no wait follows
-            await step()
+            yield
 
     async def _commit(self) -> None:
         runtime = self.runtime

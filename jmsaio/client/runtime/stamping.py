@@ -364,13 +364,10 @@ class PlainSends:
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, common.origin
         sender.send(record, send, common.transaction)
-        sends.count += 1
+        sends.passed(loop, now)
         counts = self._counts
         counts.sent += 1
         counts.bytes += len(payload)
-        sends.turn = now
-        if not sends.alone:
-            sends.begin_turn(loop)
         return send
 
     def _cache(self, now: int, varied: Varied | None) -> _Common | None:

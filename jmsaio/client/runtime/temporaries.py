@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks.reports import ExceptionReports
-from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.scope import Affinity
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration
@@ -54,7 +54,7 @@ class Temporaries:
     _senders: SenderPool
     _owner: str
     _affinity: Affinity
-    _inboxes: Callable[[], Iterable[Inbox]]
+    _inboxes: Iterable[SessionInboxes]
     _reports: ExceptionReports
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
     _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
@@ -136,7 +136,7 @@ class Temporaries:
         self._affinity.check()
         if topic not in self._alive:
             return
-        if any(topic in inbox.subscription.topics for inbox in self._inboxes()):
+        if any(topic in inbox.subscription.topics for inboxes in self._inboxes for inbox in inboxes):
             raise JMSError(
                 f"{shown(self._alive[topic])} has active consumers, or unsettled messages; close and settle before you "
                 "delete it"

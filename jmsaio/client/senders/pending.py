@@ -138,11 +138,14 @@ class PendingSends:
         self._task = 0  # identity of the task that sends, since the loop's last turn or the last ``blocks_others``
         self._all_settled = Waiters()
 
-    def begin_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Record the first send of this turn of the loop."""
-        self.alone = True
-        self._task = id(asyncio.current_task(loop))
-        loop.call_soon(self._end_turn)
+    def passed(self, loop: asyncio.AbstractEventLoop, turn: int) -> None:
+        """Record a send that was passed to the transport in the millisecond ``turn``."""
+        self.count += 1
+        self.turn = turn
+        if not self.alone:  # the first one of this turn of the loop
+            self.alone = True
+            self._task = id(asyncio.current_task(loop))
+            loop.call_soon(self._end_turn)
 
     def blocks_others(self) -> bool:
         """Return whether the sending task has not let others run since its last send. False if each task sends once."""
@@ -221,10 +224,7 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
     in_doubt = isinstance(error, SendInDoubtError)
     for send in group:
         origin = send.origin
-        if in_doubt:
-            origin.counts.in_doubt += 1
-        else:
-            origin.counts.failed += 1
+        origin.counts.fail(in_doubt)
         own = origin.sends.explained(error)
         if own is error and send is not group[0]:
             own = copy.copy(error)
@@ -252,7 +252,9 @@ class TracedSend(PendingSend):
 
     __slots__ = ("trace",)
 
-    trace: SendTrace
+    def __init__(self, loop: asyncio.AbstractEventLoop, trace: SendTrace) -> None:
+        super().__init__(loop=loop)
+        self.trace = trace
 
     def set_result(self, receipt: Receipt) -> None:
         """Set the receipt."""

@@ -66,6 +66,10 @@ class PooledSender:
     in_pool: bool = True
     closed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
+    def touch(self, now: float) -> None:
+        """Record a use at ``now``."""
+        self.used = now
+
 
 class _Turn(asyncio.Lock):
     """A lock for opening senders to one topic."""
@@ -222,7 +226,7 @@ class SenderPool:
             return None
         self._entries.move_to_end(key)
         if entry.limit is not None:
-            entry.used = self._timers.clock.steady()
+            entry.touch(self._timers.clock.steady())
         return entry
 
     def _key(self, topic: str, transacted: bool, schema: Schema | None, by_group: bool) -> _Key:
@@ -366,7 +370,7 @@ class SenderPool:
             try:
                 await entry.sender.drain(0.0)
             except OperationTimeoutError:
-                entry.used = now
+                entry.touch(now)
                 continue
             if self._entries.get(key) is entry:  # not closed meanwhile
                 await self._close_all([key], self.config.close_timeout)

@@ -270,11 +270,11 @@ async def test_a_task_goes_on_where_it_sends_again_in_the_same_turn_of_the_loop(
     async def send() -> None:
         answers.append(sends.blocks_others())
 
-    sends.begin_turn(asyncio.get_running_loop())
+    sends.passed(asyncio.get_running_loop(), 0)
     assert sends.blocks_others()
     await asyncio.sleep(0)
     assert not sends.blocks_others()
-    sends.begin_turn(asyncio.get_running_loop())
+    sends.passed(asyncio.get_running_loop(), 0)
     await asyncio.gather(send(), send())
     assert answers == [False, False]
 
