@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -80,15 +81,16 @@ class ReceiverOpener(Generic[_Receiver]):
     _deleting: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(TOGETHER), init=False)
 
     async def open(self, wanted: Subscription, wake: Wake) -> _Receiver:
-        """Open a receiver; see ``Transport.open_receiver``."""
-        if not wanted.durable:
-            return await self._open_ephemeral(wanted, wake)
-        if not wanted.properties:
+        """Open a receiver; see ``Transport.open_receiver``. Without admin, the client knows that it is only resumed."""
+        admin = self.admin
+        if admin is None or (wanted.durable and not wanted.properties):
             return await self.subscribe(wanted, wake)
-        topics = await delete_other(self.admin, wanted, self._warn)
+        if not wanted.durable:
+            return await self._open_ephemeral(admin, wanted, wake)
+        topics = await delete_other(admin, wanted, self._warn)
         receiver = await self.subscribe(wanted, wake)
         try:
-            await write_properties(self.admin, wanted, topics)
+            await write_properties(admin, wanted, topics)
         except (AdminError, JMSSecurityError) as error:
             warn_unknown(self._warn, str(error))
         except BaseException:
@@ -97,28 +99,28 @@ class ReceiverOpener(Generic[_Receiver]):
             raise
         return receiver
 
-    async def _open_ephemeral(self, wanted: Subscription, wake: Wake) -> _Receiver:
+    async def _open_ephemeral(self, admin: Admin, wanted: Subscription, wake: Wake) -> _Receiver:
         """Open a receiver on a subscription that ends with its last consumer."""
         if wanted.type is not SubscriptionType.EXCLUSIVE:
-            await delete_leftover(self.admin, wanted, self.timeout)
+            await delete_leftover(admin, wanted, self.timeout)
         try:
-            receiver = await self._subscribe_or_create(wanted, wake)
+            receiver = await self._subscribe_or_create(admin, wanted, wake)
         except ConsumerBusyError:
             raise  # the subscription is in use, so it is kept
         except BaseException:
-            await delete_unused(self.admin, wanted, self.timeout, patient=True)
+            await delete_unused(admin, wanted, self.timeout, patient=True)
             raise
-        receiver.after_close = partial(self._delete_unused, wanted)
+        receiver.after_close = partial(self._delete_unused, admin, wanted)
         return receiver
 
-    async def _delete_unused(self, wanted: Subscription, timeout: float) -> None:
+    async def _delete_unused(self, admin: Admin, wanted: Subscription, timeout: float) -> None:
         """Delete a subscription as ``delete_unused`` does, whose time limit begins when it is this one's turn."""
         deadline = anyio.current_time() + timeout
         with anyio.move_on_after(timeout, shield=True):
             async with self._deleting:
-                await delete_unused(self.admin, wanted, deadline - anyio.current_time())
+                await delete_unused(admin, wanted, deadline - anyio.current_time())
 
-    async def _subscribe_or_create(self, wanted: Subscription, wake: Wake) -> _Receiver:
+    async def _subscribe_or_create(self, admin: Admin, wanted: Subscription, wake: Wake) -> _Receiver:
         """Subscribe, even in a namespace with ``allowAutoSubscriptionCreation=false``.
 
         There the broker creates only non-durable subscriptions; this one is durable for the broker, so it is created
@@ -127,10 +129,10 @@ class ReceiverOpener(Generic[_Receiver]):
         try:
             return await self.subscribe(wanted, wake)
         except NotFoundError as error:
-            if error.error_code != "SubscriptionNotFound" or self.admin is None or wanted.pattern is not None:
+            if error.error_code != "SubscriptionNotFound" or wanted.pattern is not None:
                 raise
         for topic in wanted.topics:
-            await self.admin.create_subscription(topic, wanted.name, wanted.position)
+            await admin.create_subscription(topic, wanted.name, wanted.position)
         return await self.subscribe(wanted, wake)
 
     def _warn(self, text: str) -> None:
@@ -140,16 +142,12 @@ class ReceiverOpener(Generic[_Receiver]):
             _log.warning("%s", text)
 
 
-async def delete_unused(
-    admin: Admin | None, subscription: Subscription, timeout: float, *, patient: bool = False
-) -> None:
+async def delete_unused(admin: Admin, subscription: Subscription, timeout: float, *, patient: bool = False) -> None:
     """Delete the subscription, unless it is that of a pattern, if it has no consumers, for up to 5 seconds.
 
     ``patient``: retry for a second, because a consumer might be about to leave. Never raises a JMSError. Continues even
     if the caller is cancelled.
     """
-    if admin is None:
-        return
     with anyio.move_on_after(max(0.0, min(_LIMIT, timeout)), shield=True):
         for topic in subscription.topics:
             await _delete(admin, topic, subscription.name, _ATTEMPTS if patient else 1)
@@ -176,7 +174,7 @@ def _in_use(error: BaseException) -> bool:
     return isinstance(error, AdminError) and error.in_use
 
 
-async def delete_leftover(admin: Admin | None, subscription: Subscription, timeout: float) -> None:
+async def delete_leftover(admin: Admin, subscription: Subscription, timeout: float) -> None:
     """Delete leftovers of a crashed process: a shared subscription that is not durable.
 
     Jakarta Messaging 3.1, 4.11.2 "Shared non-durable subscriptions": such a subscription ends with its last consumer.
@@ -184,8 +182,6 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
     Raises:
         ConsumerBusyError: the name is that of a durable subscription.
     """
-    if admin is None:
-        return
     for topic in subscription.topics:
         try:
             properties = await admin.subscription_properties(topic, subscription.name)
@@ -204,7 +200,7 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
 
 
 async def delete_other(
-    admin: Admin | None, wanted: Subscription, warn: Callable[[str], None]
+    admin: Admin, wanted: Subscription, warn: Callable[[str], None]
 ) -> Mapping[str, Mapping[str, str]]:
     """Delete the subscription that ``wanted`` replaces, if there is one; warn if its properties can't be read.
 
@@ -215,8 +211,6 @@ async def delete_other(
     Raises:
         ConsumerBusyError: the existing one has consumers, or is shared otherwise.
     """
-    if admin is None:
-        return {}  # the client knows from Capabilities.replaces_properties
     if wanted.pattern is not None:
         warn_unknown(warn, "a topics pattern")
         return {}
@@ -233,7 +227,9 @@ async def delete_other(
                     if not _marked(found.get(topic, {}), wanted)
                 }
             if await _delete_other(admin, wanted, tuple(found)):
-                return {topic: _without_origin(found.get(topic, {})) for topic in wanted.topics}
+                for properties in found.values():
+                    properties.pop(FOREIGN_PROPERTY, None)  # jmsaio creates it, whoever created the first one
+                return {topic: found.get(topic, {}) for topic in wanted.topics}
     except (AdminError, JMSSecurityError) as error:
         warn_unknown(warn, str(error))
         return {}
@@ -243,14 +239,12 @@ async def delete_other(
     )
 
 
-async def _find(admin: Admin, wanted: Subscription) -> dict[str, Mapping[str, str]]:
+async def _find(admin: Admin, wanted: Subscription) -> dict[str, dict[str, str]]:
     """Return the properties of the subscription by topic, for topics where it exists."""
-    found: dict[str, Mapping[str, str]] = {}
+    found = {}
     for topic in wanted.topics:
-        try:
-            found[topic] = await admin.subscription_properties(topic, wanted.name)
-        except NotFoundError:
-            continue
+        with suppress(NotFoundError):
+            found[topic] = dict(await admin.subscription_properties(topic, wanted.name))
     return found
 
 
@@ -273,11 +267,6 @@ def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
 def _same(properties: Mapping[str, str], wanted: Subscription) -> bool:
     """Return whether it was created with the same properties, or with unknown ones."""
     return not _marked(properties, wanted) or all(properties[key] == value for key, value in wanted.properties.items())
-
-
-def _without_origin(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that a recreated subscription keeps: jmsaio creates it, whoever created the first one."""
-    return {key: value for key, value in properties.items() if key != FOREIGN_PROPERTY}
 
 
 async def _delete_other(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -> bool:
@@ -313,13 +302,11 @@ async def _count(admin: Admin, topic: str, statistics: SubscriptionStats) -> int
         return statistics.backlog
 
 
-async def write_properties(admin: Admin | None, wanted: Subscription, topics: Mapping[str, Mapping[str, str]]) -> None:
+async def write_properties(admin: Admin, wanted: Subscription, topics: Mapping[str, Mapping[str, str]]) -> None:
     """Add the properties of ``wanted`` to its subscription on ``topics``, after the additional ones of each topic.
 
     Raises AdminError and JMSSecurityError.
     """
-    if admin is None:
-        return
     for topic, others in topics.items():
         properties = await admin.subscription_properties(topic, wanted.name)
         complete = {**properties, **others, **wanted.properties}

@@ -106,6 +106,14 @@ async def test_a_durable_one_without_properties_needs_no_admin() -> None:
     assert receiver.after_close is None
 
 
+@pytest.mark.parametrize("wanted", [MARKED, EPHEMERAL])
+async def test_without_admin_it_is_only_subscribed(wanted: Subscription, caplog: pytest.LogCaptureFixture) -> None:
+    """``Capabilities.replaces_properties`` tells it to the client."""
+    receiver = FakeReceiver()
+    assert await Broker([receiver], None).opening().open(wanted, wake) is receiver
+    assert receiver.after_close is None and not caplog.records
+
+
 async def test_properties_are_written_once_the_subscription_is_there() -> None:
     broker = Broker([FakeReceiver()])
     await broker.opening().open(MARKED, wake)
@@ -245,11 +253,6 @@ async def test_deleting_goes_on_when_cancelled() -> None:
     assert "".join(admin.calls) == "aab"
 
 
-async def test_without_admin_nothing_is_deleted() -> None:
-    await delete_unused(None, LEFT, 5)
-    await delete_leftover(None, LEFT, 5)
-
-
 @pytest.mark.parametrize(
     ("properties", "asked"),
     [({}, "ab"), ({"theirs": "1"}, "ab"), (NotFoundError(""), ""), (AdminError("down"), "")],
@@ -314,7 +317,7 @@ WANTED = Subscription(
 OTHER = {**WANTED.properties, "jmsaio.selector": ""}
 
 
-async def warnings(admin: Replacing | None, wanted: Subscription = WANTED) -> list[str]:
+async def warnings(admin: Replacing, wanted: Subscription = WANTED) -> list[str]:
     """Delete what ``wanted`` replaces and write its properties; the warnings."""
     told: list[str] = []
     topics = await delete_other(admin, wanted, told.append)  # type: ignore[arg-type]  # a fake
@@ -332,11 +335,6 @@ async def test_an_admin_interface_that_fails_means_that_the_subscription_is_resu
         assert ["could not find out" in text for text in await warnings(admin)] == [True]
     with pytest.raises(type(error)):
         await warnings(Replacing({}, writing=error))
-
-
-async def test_without_admin_it_is_resumed_and_the_client_has_said_so() -> None:
-    """``Capabilities.replaces_properties`` tells it."""
-    assert await warnings(None) == []
 
 
 async def test_the_same_is_left_alone_and_one_without_properties_gets_them(caplog: pytest.LogCaptureFixture) -> None:
