@@ -16,18 +16,7 @@ __all__ = ["open_transport"]
 
 
 async def open_transport(config: Configuration) -> Transport:
-    """Connect to a Pulsar broker.
-
-    Args:
-        config: configuration with scheme ``pulsar`` or ``pulsar+ssl``.
-
-    Raises:
-        BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
-        JMSSecurityError: the credentials were refused.
-        ConfigurationError: an option is invalid, or pulsar-client is not installed.
-
-    Cancellation: nothing stays open.
-    """
+    """Connect to a Pulsar broker, as ``transport.pulsar.open_transport``."""
     try:
         from jmsaio.transport.pulsar.native.transport import PulsarTransport
     except ImportError as error:

@@ -46,6 +46,11 @@ class PulsarSender:
     Args:
         list_partitions: returns the topic's partitions by full name, or the topic itself.
         open_producer: opens a native producer of one partition.
+
+    Attributes:
+        outdated: whether a send had no answer in time, and none of the native producers was connected then.
+            pulsar-client waits up to a minute between two attempts to connect, and a new producer connects immediately.
+            With a connected producer, the sender continues: a new one would need all partitions.
     """
 
     def __init__(
@@ -68,9 +73,9 @@ class PulsarSender:
         self._turns = make_turns(config.message_routing_mode, random)
         self._sequence_ids = SequenceIds(topic, config.batches)
         self._window = Window(options.window_records, options.window_bytes, self._left)
-        self._failure: JMSError | None = None
+        self._closed = False
         self._refusal: JMSSecurityError | None = None
-        self._outdated = False
+        self.outdated = False
         batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
         self._grouped = batched and bridge.captures_log  # otherwise the failure of a batch would not be reported
         compressed = config.compression_type.upper() != "NONE"
@@ -85,7 +90,7 @@ class PulsarSender:
 
     async def _add_partition_producers(self, partitions: list[str]) -> None:
         natives = await open_together(map(self._open_producer, partitions))
-        if self._failure is not None:
+        if self._closed:
             for native in natives:
                 native.close_async(ignore)
             return
@@ -99,7 +104,7 @@ class PulsarSender:
             self._partition_producers.append(producer)
 
     def __repr__(self) -> str:
-        state = "closed" if self._failure is not None else f"{self._window.records} in flight"
+        state = "closed" if self._closed else f"{self._window.records} in flight"
         return f"<PulsarSender {self.topic}, {len(self._partition_producers)} partition producers, {state}>"
 
     @property
@@ -112,15 +117,6 @@ class PulsarSender:
         return self._window.full
 
     @property
-    def outdated(self) -> bool:
-        """Whether a send had no answer in time, and none of the native producers was connected then.
-
-        pulsar-client waits up to a minute between two attempts to connect, and a new producer connects immediately.
-        With a connected producer, the sender continues: a new one would need all partitions.
-        """
-        return self._outdated
-
-    @property
     def last_sequence_ids(self) -> Mapping[str, int]:
         return self._sequence_ids.last
 
@@ -130,7 +126,7 @@ class PulsarSender:
         A message above the broker's default limit of 5 MiB is refused, except with compression or chunking: then the
         broker's answer decides.
         """
-        if self._failure is not None or self._bridge.failure is not None or transaction is not None:
+        if self._closed or self._bridge.failure is not None or transaction is not None:
             self._refuse(transaction)
         if self._refusal is not None:
             raise self._unsent(self._refusal)
@@ -162,7 +158,7 @@ class PulsarSender:
 
     def _refuse(self, transaction: Transaction | None) -> None:
         self._bridge.check()
-        if self._failure is not None:
+        if self._closed:
             raise ObjectClosedError(f"the sender to {self.topic} is closed")
         if transaction is not None:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
@@ -207,13 +203,12 @@ class PulsarSender:
             ) from error
 
     def _expired(self) -> None:
-        """Check the connections when a send had no answer in time."""
-        self._outdated = self._outdated or not any(native.is_connected() for native in self.natives)
+        self.outdated = self.outdated or not any(native.is_connected() for native in self.natives)
 
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""
         now = self._bridge.loop.time()
-        if now - self._checked > self._check_after and self._growth is None and self._failure is None:
+        if now - self._checked > self._check_after and self._growth is None and not self._closed:
             self._checked = now
             self._growth = self._bridge.task(self._grow())
 
@@ -225,9 +220,7 @@ class PulsarSender:
                 known = {partition_producer.topic for partition_producer in self._partition_producers}
                 await self._add_partition_producers([name for name in partitions if name not in known])
         except JMSError:
-            # The broker does not answer now; the existing partition producers continue and the next check follows
-            # later.
-            return
+            return  # the next check follows later; the existing producers continue
         finally:
             self._growth = None
 
@@ -242,9 +235,9 @@ class PulsarSender:
         await self._window.all_reported(self.topic, timeout)
 
     async def aclose(self, timeout: float) -> None:
-        if self._failure is not None:
+        if self._closed:
             return
-        self._failure = ObjectClosedError("closed")
+        self._closed = True
         deadline, growth = self._bridge.loop.time() + timeout, self._growth
         if growth is not None:
             growth.cancel()
@@ -253,7 +246,7 @@ class PulsarSender:
                 await self.drain(0.0 if self._bridge.forked else timeout)
         finally:
             self._on_closed(self)
-            reported = in_slices(self._bridge.loop, self._report_rest("the sender was closed"))
+            reported = in_slices(self._bridge.loop, self._report_rest())
             closing = {} if self._bridge.forked else self._start_closing()
         if self._bridge.forked:
             return
@@ -270,9 +263,9 @@ class PulsarSender:
             closing[self._bridge.start(partition_producer.native.close_async, what)] = what
         return closing
 
-    def _report_rest(self, reason: str) -> Iterator[None]:
+    def _report_rest(self) -> Iterator[None]:
         """Report all records without an outcome, one slice per step; answers are ignored from the first step on."""
-        for reporting in [partition_producer.abandon(reason) for partition_producer in self._partition_producers]:
+        for reporting in [producer.abandon("the sender was closed") for producer in self._partition_producers]:
             yield from reporting
         self._window.close()
 
