@@ -67,14 +67,14 @@ class Marks:
         """Return the entries of a topic with marks, which other threads can change; empty for a pattern's topics."""
         return () if topic is None else self._entries.get((topic, subscription), ())
 
-    def apply(self, subscription: str, record: PulsarRecord) -> None:
-        """Mark a record as redelivered if it has a mark, which is removed."""
+    def apply(self, subscription: str, record: PulsarRecord) -> bool:
+        """Mark a record as redelivered if it has a mark, which is removed; return whether it had one."""
         ledger, entry, index = record.record_key
         with self._lock:
             entries = self._entries.get((record.topic, subscription), {})
             marks = entries.get((ledger, entry), {})
             if marks.get(index) != record.publish_time:
-                return
+                return False
             del marks[index]
             self._count -= 1
             if not marks:
@@ -82,6 +82,7 @@ class Marks:
             if not entries:
                 del self._entries[record.topic, subscription]
         record.mark_delivered()
+        return True
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
         """Remove the marks of a subscription that was moved, or of topics whose ids start over."""

@@ -355,7 +355,11 @@ class UnackedTracker:
         return [record for record in taken if self._states.get(record) is HELD]
 
     def _check_copies(self, records: list[PulsarRecord]) -> None:
-        """Acknowledge or deliver kept-back copies that no other receiver holds any more."""
+        """Settle kept-back copies that no other receiver holds any more.
+
+        A copy whose receiver left the record to others is delivered. In doubt it is returned to the broker, which knows
+        whether it was acknowledged: that receiver might have closed since.
+        """
         if self._bridge.failure is not None:
             return
         waiting = [record for record in records if self._states.get(record) is RETURNED]
@@ -367,11 +371,10 @@ class UnackedTracker:
                 self._unseen.discard(record)
             elif record in held:
                 self._elsewhere.add(record, COPY_CHECK)
-            else:
-                self._others.marks.apply(self._subscription.name, record)
-                if self._others.failures(record.record_key):  # an application returned the other one
-                    record.mark_delivered()
+            elif self._others.marks.apply(self._subscription.name, record):
                 released.append(self._requeued(record))
+            else:
+                self._delays.add(record, 0.0)
         if released:
             self._queue(released)
 

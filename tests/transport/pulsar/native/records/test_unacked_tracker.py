@@ -610,15 +610,27 @@ async def test_a_copy_waits_for_the_application_of_the_receiver_that_stopped(ack
     assert set(other.consumer.acknowledged) == set(copies[0 if acknowledged else 1 :])
 
 
-async def test_a_copy_of_what_no_application_had_is_delivered_as_new() -> None:
+@pytest.mark.parametrize("way", ["acknowledged and closed", "returned unseen"])
+async def test_a_copy_whose_fate_only_the_broker_knows_goes_back_to_it(way: str) -> None:
+    """It would be delivered although it was acknowledged, or as redelivered although no application had it."""
     one, other = pair()
     records = arrived(one, *messages(0))
     one.tracker.stop(briefly=False)
-    assert arrived(other, *messages(0)) == []
-    one.tracker.give_back(records, 60, counted=False)
-    one.tracker._due(records)
+    copies = messages(0)
+    assert arrived(other, *copies) == []
+    if way == "returned unseen":
+        one.tracker.give_back(records, 60, counted=False)
+        one.tracker._due(records)
+    else:
+        one.tracker.acknowledge(records)
+        one.tracker.close()
+        one.tracker.release()
     check_copies(other)
-    assert {record.redelivery_count for record in other.tracker.pop(9)} == {0}
+    while len(other.consumer.returned) < 3:
+        await anyio.sleep(0.005)
+    assert set(other.consumer.returned) == set(copies)
+    assert other.tracker.idle and other.tracker.pop(9) == []
+    assert {record.redelivery_count for record in arrived(other, *messages(0))} == {0}
 
 
 async def test_a_copy_is_gone_from_memory_once_it_is_acknowledged() -> None:
