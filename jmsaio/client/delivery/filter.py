@@ -19,13 +19,13 @@ class Filter:
     """Selects the records of a subscription for one consumer.
 
     Attributes:
-        selector: the message selector, or None.
         is_local: whether noLocal excludes a record; None without noLocal.
         shared: whether other consumers share the subscription, so that rejected records can't be dropped.
         acknowledge_rejected: whether rejected records can be dropped: ``jms.acknowledgeRejectedMessages``, or the
             broker drops them if it can.
         dead_letter_expired: whether expired messages become dead letters (``expired_messages``).
         subscription: the selectors that operators have set on the subscription.
+        concerns_others: whether others might select records rejected here, so they are filtered even without a receive.
     """
 
     selector: Selector | None = None
@@ -34,10 +34,10 @@ class Filter:
     acknowledge_rejected: bool = False
     dead_letter_expired: bool = False
     subscription: SubscriptionSelectors | None = None
+    concerns_others: bool = attrs.field(init=False)
 
-    @property
-    def concerns_others(self) -> bool:
-        """Whether others might select records rejected here, which are therefore filtered even without a receive."""
+    @concerns_others.default
+    def _whether_others_are_concerned(self) -> bool:
         return self.shared and (self.selector is not None or self.is_local is not None)
 
     @property

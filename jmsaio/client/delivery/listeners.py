@@ -28,7 +28,6 @@ class Listener:
     """A message listener of one consumer.
 
     Attributes:
-        function: handles a message; a plain or coroutine function.
         in_thread: whether a plain function runs in a worker thread.
         decode: decodes a record to a message; None for one that became a dead letter.
         consumer: the consumer, for the callback context.
@@ -43,34 +42,26 @@ class Listener:
 
 @attrs.define(eq=False)
 class Listeners:
-    """The message listeners of one session.
-
-    Attributes:
-        deliveries: the session's deliveries.
-        reports: receives the errors that listeners raise.
-        connection: the connection, for the callback context.
-        session: the session, for the callback context.
-        where: returns the session's fields of log records.
-    """
+    """The message listeners of one session; ``where`` returns its fields of log records."""
 
     deliveries: Deliveries
     reports: ExceptionReports
     connection: object
     session: object
     where: Callable[[], Mapping[str, object]] = dict
-    _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
+    by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
     _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without inboxes that failed or wait for a schema
     _waiting: asyncio.Queue[tuple[Inbox, SchemaNeededError]] = attrs.field(factory=asyncio.Queue, init=False)
 
     def set(self, listener: Listener) -> None:
         """Deliver messages of an inbox to ``listener`` from now on."""
         self.unset(listener.inbox)
-        self._by_inbox[listener.inbox] = listener
+        self.by_inbox[listener.inbox] = listener
         self._turns.append(listener.inbox)
 
     def unset(self, inbox: Inbox) -> None:
         """Stop delivering messages of an inbox to its listener."""
-        self._by_inbox.pop(inbox, None)
+        self.by_inbox.pop(inbox, None)
         if inbox in self._turns:
             self._turns.remove(inbox)
 
@@ -95,12 +86,12 @@ class Listeners:
         while True:
             inbox, needed = await self._waiting.get()
             await needed.learn()
-            if inbox in self._by_inbox and inbox not in self._turns:
+            if inbox in self.by_inbox and inbox not in self._turns:
                 self._turns.append(inbox)
                 inbox.wake()
 
     async def _call(self, inbox: Inbox, record: ReceivedRecord) -> None:
-        listener = self._by_inbox.get(inbox)
+        listener = self.by_inbox.get(inbox)
         if listener is None:
             inbox.put_back(record)
             return

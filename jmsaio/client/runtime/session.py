@@ -75,7 +75,7 @@ class SessionRuntime:
         self.affinity = connection.affinity
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
-        self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
+        self.inboxes = SessionInboxes(connection.transport, ledger, self._wake_listeners)
         transacted = mode is AcknowledgeMode.TRANSACTED
         self.transaction = LocalTransaction(self, connection.configuration.enable_transaction) if transacted else None
         delivered = self.transaction.delivered if self.transaction is not None and self.transaction.real else None
@@ -221,6 +221,10 @@ class SessionRuntime:
         callback = callback_context.current()
         if callback is None or callback.session is not self:  # a callback of this session would wait for itself
             await self.wait_idle(timeout)
+
+    def _wake_listeners(self) -> None:
+        if self.listeners.by_inbox:  # most sessions only receive
+            self.callbacks.wake()
 
     def _next_job(self) -> Job | None:
         return self.listeners.next_job() if self.started else None

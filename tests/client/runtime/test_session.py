@@ -270,7 +270,7 @@ async def test_closing_a_consumer_waits_for_the_listener_call_that_runs_unless_t
                 assert ended.is_set()
             await ended.wait()
             assert steady() - begun < 1.0
-            assert runtime_of(session).listeners._by_inbox == {}
+            assert runtime_of(session).listeners.by_inbox == {}
 
 
 async def test_a_listener_that_closes_a_consumer_of_another_session_waits_for_that_ones_listener(name: Name) -> None:
