@@ -46,14 +46,7 @@ class Fate(enum.Enum):
 
 
 def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_letter_expired: bool = False) -> Fate:
-    """Decide the fate of a rejected message.
-
-    Args:
-        rejection: why it is rejected.
-        shared: whether other consumers of the subscription might select it.
-        acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
-        dead_letter_expired: ``expired_messages = "dead-letter"``, on a queue with a dead-letter policy.
-    """
+    """Decide the fate of a rejected message; ``shared``: whether other consumers might select it."""
     if rejection is Rejection.EXPIRED and dead_letter_expired:
         return Fate.DEAD_LETTER
     if rejection is Rejection.UNSURE:
@@ -74,11 +67,8 @@ class GiveBackDelays:
     Bounded: beyond ``capacity`` messages the one returned longest ago is forgotten and starts again.
 
     Attributes:
-        first: first delay in seconds.
         longest: longest delay in seconds, 60 or the first if that is longer.
-        multiplier: growth with each turn.
         exact: whether the delays are configured by the application, and not lengthened.
-        capacity: maximum number of messages remembered.
     """
 
     first: float = 1.0

@@ -35,15 +35,12 @@ REMEMBERED = 50_000
 
 @attrs.define(eq=False)
 class Bundle:
-    """Records that are returned together.
+    """Records that are returned together, after ``turns`` earlier returns.
 
     Attributes:
-        owner: the receiver that received them.
-        turns: number of earlier returns.
         until: time after which no further entry is added.
-        records: their representations, in the order of arrival.
         entry: ledger and number of the last record's entry.
-        resting: False once it was taken.
+        resting: False once it was removed.
     """
 
     owner: Hashable

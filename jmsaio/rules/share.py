@@ -9,11 +9,7 @@ import attrs
 
 @attrs.define(eq=False)
 class Share:
-    """Bytes for all users together.
-
-    Attributes:
-        total: bytes.
-    """
+    """Bytes for all users together."""
 
     total: int
     _users: weakref.WeakSet[object] = attrs.field(factory=weakref.WeakSet, init=False)

@@ -39,11 +39,7 @@ Key = tuple[str, bytes]
 
 
 class SchemaNeededError(Exception):
-    """A message can't be decoded before its schema is fetched: call ``learn``, then decode it again.
-
-    Attributes:
-        required: whether the message can't be read without the schema.
-    """
+    """A message can't be decoded before its schema is fetched: call ``learn``, then decode it again."""
 
     def __init__(self, schemas: Schemas, record: ReceivedRecord, required: bool) -> None:
         self._schemas = schemas
@@ -72,11 +68,7 @@ class LargeBodyError(SchemaNeededError):
 
 
 def check_schemas(admin: Admin | None) -> None:
-    """Refuse ``useSchema`` without the REST interface, which returns the schemas.
-
-    Raises:
-        ConfigurationError: the transport has no such interface.
-    """
+    """Refuse ``useSchema`` without the REST interface, which returns the schemas."""
     if admin is None:
         reason = "option consumerConfig.useSchema reads schemas from the REST interface; set jms.usePulsarAdmin=true"
         raise ConfigurationError(reason, key="consumerConfig.useSchema")
@@ -106,13 +98,7 @@ _IMPOSSIBLE = _FetchedSchema(unreadable=IMPOSSIBLE_VERSION)
 
 @attrs.define(eq=False)
 class Schemas:
-    """The schemas of received messages, each fetched once.
-
-    Attributes:
-        admin: returns the schemas; None: every message stays a BytesMessage.
-        clock: the transport's clock.
-        reports: logs warnings, the same one once.
-    """
+    """The schemas of received messages, each fetched once; without ``admin`` every message stays a BytesMessage."""
 
     admin: Admin | None
     clock: Clock

@@ -41,7 +41,6 @@ class SessionInboxes:
     """The inboxes of one session, filled one after the other.
 
     Attributes:
-        ledger: the session's unsettled deliveries.
         filled: called after inboxes were filled, to wake the callback workers.
         open: inboxes with a consumer.
         lingering: inboxes whose consumer is closed.
@@ -152,8 +151,7 @@ class SessionInboxes:
     def retain(self, inbox: Inbox, transport: Transport) -> bool:
         """Keep a detached inbox, perhaps another session's, until its records in this session are settled.
 
-        Returns:
-            False if this session can't: it closes its inboxes, or has another transport.
+        Returns False if this session can't: it closes its inboxes, or has another transport.
         """
         if self._closing or transport is not self.transport:
             return False
@@ -181,12 +179,7 @@ class SessionInboxes:
     async def close_all(
         self, deadline: Deadline, unsettled: dict[Inbox, list[ReceivedRecord]], errors: FirstError
     ) -> None:
-        """Close all inboxes concurrently; hand over an inbox to another session that has records of it.
-
-        Args:
-            unsettled: the unsettled deliveries of each, which the broker redelivers.
-            errors: keeps the first error.
-        """
+        """Close all inboxes at once, or pass them to sessions that have records of them; redeliver ``unsettled``."""
         self._closing = True
         async with anyio.create_task_group() as group:
             for count, inbox in enumerate([*self], 1):

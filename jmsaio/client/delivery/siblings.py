@@ -169,10 +169,6 @@ def siblings(broker: str, subscription: Subscription, timers: LoopTimers) -> Sib
     """Return the consumers of this loop on a subscription of a broker.
 
     Key-shared consumers have no siblings: the broker alone decides which of them receives a key.
-
-    Args:
-        broker: the broker's name.
-        timers: timers on the broker's clock.
     """
     if subscription.type is not SubscriptionType.SHARED:
         return Siblings(timers=timers)

@@ -130,19 +130,8 @@ async def subscribe(
     """Open a receiver as ``Transport.open_receiver`` does, even if the broker does not create subscriptions itself.
 
     In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
-    admin interface (``jms.precreateQueueSubscription``).
-
-    Args:
-        transport: opens the receiver; its admin interface creates the subscription.
-        wanted: subscription to open; nothing is created for a topics pattern. A selector that is too long for the
-            broker is left out, with a warning: it runs in the client.
-        wake: called when records might be available.
-        create_missing: whether to create the subscription if the broker does not.
-        reports: logs warnings.
-
-    Raises:
-        NotFoundError: the subscription does not exist and is not created here.
-        TransportError: as ``Transport.open_receiver`` and ``Admin.create_subscription``.
+    admin interface (``jms.precreateQueueSubscription``); nothing is created for a topics pattern. A selector that is
+    too long for the broker is left out, with a warning: it runs in the client.
 
     Cancelling leaves no consumer behind.
     """
@@ -170,11 +159,7 @@ async def subscribe(
 def _claim_name(
     connection: ConnectionRuntime, request: ConsumerRequest, subscription: Subscription
 ) -> Callable[[], None]:
-    """Claim the name of a named subscription in this process; return the function that releases it.
-
-    Raises:
-        JMSError: it is in use.
-    """
+    """Claim the name of a named subscription in this process; return the function that releases it."""
     topics = subscription.topics or (subscription.pattern or "",)
     shared = request.kind is not ConsumerKind.DURABLE
     use = ActiveSubscription(request.kind, topics, request.selector, request.no_local, shared)

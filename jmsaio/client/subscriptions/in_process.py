@@ -52,11 +52,7 @@ class ActiveSubscription:
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
-    """Claim a client identifier on a broker.
-
-    Raises:
-        InvalidClientIDError: it is empty, or an open connection of this process uses it.
-    """
+    """Claim a client identifier on a broker."""
     if not isinstance(client_id, str) or not client_id:
         raise InvalidClientIDError(f"client_id must be a text that is not empty, not {shown(client_id)}")
     if (broker, client_id) in _client_ids:
@@ -74,11 +70,6 @@ def release_client_id(broker: str, client_id: str) -> None:
 
 def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Callable[[], None]:
     """Register a consumer of a named subscription; return the function that unregisters it.
-
-    Args:
-        broker: the broker.
-        name: Pulsar's name of the subscription.
-        use: the kind of consumer, the topics and options with which it is opened.
 
     Raises:
         JMSError: it is active with another topic, selector or kind (durable and non-durable ones can have the same
@@ -120,13 +111,7 @@ _AT_ONCE = 8
 async def unsubscribe(
     admin: Admin | None, config: Configuration, broker: str, client_id: str | None, name: str, topic: Topic | None
 ) -> None:
-    """Delete a durable subscription; see ``Session.unsubscribe``.
-
-    Args:
-        broker: the broker's name in this process.
-        client_id: the connection's client identifier.
-        topic: its topic, or None to search for it.
-    """
+    """Delete a durable subscription; see ``Session.unsubscribe``. Without a topic, search for it."""
     subscription = durable_name(client_id, name)
     queue = subscription == config.queue_subscription_name
     if not isinstance(name, str) or not name or queue or broker_name_problem(subscription) is not None:

@@ -65,14 +65,7 @@ NAMED = frozenset({ConsumerKind.SHARED, ConsumerKind.DURABLE, ConsumerKind.SHARE
 
 @attrs.frozen
 class ConsumerRequest:
-    """An application's request for a consumer.
-
-    Attributes:
-        destination: queue or topic.
-        name: subscription name of the shared and durable kinds.
-        selector: selector text, or None.
-        no_local: the noLocal argument.
-    """
+    """An application's request for a consumer; the shared and durable kinds have a subscription name."""
 
     destination: Destination
     kind: ConsumerKind
@@ -106,13 +99,7 @@ def parse_selector(text: str | None) -> Selector | None:
 
 
 def check(request: ConsumerRequest, client_id: str | None, strict_client_id: bool) -> None:
-    """Refuse a consumer of a topic that JMS forbids.
-
-    Raises:
-        InvalidDestinationError: a topic subscription on a queue, or a durable one on a temporary topic.
-        IllegalArgumentError: a shared or durable subscription without a name, or with one that no broker accepts.
-        IllegalStateError: an unshared durable one without client id, under ``strict_client_id``.
-    """
+    """Refuse a consumer of a topic that JMS forbids."""
     if not isinstance(request.destination, Topic):
         raise InvalidDestinationError(
             f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
@@ -159,14 +146,9 @@ def plan(
     connection_id: str = "",
     sent_selector: str | None = None,
 ) -> Subscription:
-    """Turn a request into a subscription of the transport.
-
-    Raises as ``check``.
+    """Turn a request into a subscription of the transport. Raises as ``check``.
 
     Args:
-        request: the application's request.
-        client_id: the connection's client identifier, or None.
-        mode: the session's acknowledge mode.
         unique: a name that no other subscription has.
         non_durable: types on which a subscription that is not durable is always deleted with its consumer.
         connection_id: carried by messages of the connection.

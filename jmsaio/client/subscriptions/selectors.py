@@ -55,7 +55,6 @@ class SubscriptionSelectors:
     Attributes:
         by_topic: its selectors; for a partitioned topic by the name of the whole topic.
         read: time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
-        not_before: time before which no reading is tried, after a failed one.
     """
 
     subscription: Subscription
@@ -117,13 +116,11 @@ class SubscriptionSelectors:
 
 @attrs.define(eq=False)
 class SelectorReader:
-    """Reads the selectors of the subscriptions that a connection consumes, and keeps them up to date.
+    """Reads the selectors of the subscriptions that a connection consumes, and updates them.
 
     Attributes:
-        admin: reads them; None: they are unknown.
-        timers: timers on the transport's clock.
+        admin: reads them; without it they are unknown.
         period: seconds between two readings of a subscription (``jms.refreshServerSideFiltersPeriod``); 0: read once.
-        reports: receives errors that no caller can receive, and logs warnings, the same one once.
     """
 
     admin: Admin | None
@@ -279,11 +276,7 @@ async def set_selector(
     """Set the selector of a subscription; see ``Session.set_subscription_selector``.
 
     Args:
-        transport: provides the admin interface.
-        timers: timers on the transport's clock.
-        reports: logs warnings.
         subscription: Pulsar's name of a durable subscription of a topic; None: the subscription of a queue.
-        destination: the queue or topic.
         selector: the selector; None or "" removes it.
     """
     admin, resolved = transport.admin, resolve(destination, config.system_namespace)
