@@ -24,7 +24,7 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import JMSError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.headers import FIELDS as HEADER_FIELDS, OF_APPLICATION, Holds, is_provided
+from jmsaio.model.headers import FIELDS as HEADER_FIELDS, OF_APPLICATION, HeaderKind, is_provided
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
@@ -205,10 +205,10 @@ def make(kind: str, data: bytes) -> Message:
 
     Raises click.UsageError.
     """
-    holds = KINDS[kind].holds
-    if holds is bytes:
+    body_class = KINDS[kind].body
+    if body_class is bytes:
         return _created(kind, data)
-    if holds is None:
+    if body_class is None:
         if data:
             raise click.UsageError(
                 f"{with_article(kind)} message has no body, so this one would be lost; leave out the body or --as"
@@ -216,14 +216,14 @@ def make(kind: str, data: bytes) -> Message:
         return Message()
     try:
         text = data.decode("utf-8")
-        value = text if holds is str else json.loads(text)
+        value = text if body_class is str else json.loads(text)
     except UnicodeDecodeError:
         raise click.UsageError("the body is not UTF-8 text; send it with --as bytes") from None
     except ValueError as error:
         raise click.UsageError(f"the body of {with_article(kind)} message is JSON; {error}") from None
     try:
-        if not isinstance(value, holds):
-            raise ValueError(f"the body must be {_IN_JSON[holds]}")
+        if not isinstance(value, body_class):
+            raise ValueError(f"the body must be {_IN_JSON[body_class]}")
         return _created(kind, value)
     except (JMSError, ValueError) as error:
         raise click.UsageError(f"not {with_article(kind)} message: {error}") from None
@@ -251,7 +251,7 @@ def from_record(line: bytes) -> Message:
         for header in OF_APPLICATION:
             value = record.get(header.field)
             if value is not None:
-                value = _destination(value) if header.holds is Holds.DESTINATION else value
+                value = _destination(value) if header.kind is HeaderKind.DESTINATION else value
                 setattr(message, header.attribute, value)
         message.jms_priority = record.get("priority", message.jms_priority)
         message.jms_delivery_mode = _delivery_mode(record.get("delivery_mode", "PERSISTENT"))
@@ -263,18 +263,18 @@ def from_record(line: bytes) -> Message:
 def _from_kind(kind: str, body: Any, types: Any) -> Message:
     if kind not in KINDS:
         raise ValueError(f"kind {shown(kind)} is not one of {', '.join(KINDS)}")
-    holds = KINDS[kind].holds
-    if holds is None:
+    body_class = KINDS[kind].body
+    if body_class is None:
         if body is not None:
             raise ValueError(f"{with_article(kind)} message has no body")
         return Message()
-    if holds is bytes:
+    if body_class is bytes:
         body = base64.b64decode(body or "", validate=True)
-    elif holds is dict:
+    elif body_class is dict:
         body = {name: _value(value, types.get(name)) for name, value in body.items()}
-    elif holds is list:
+    elif body_class is list:
         body = [_value(value, types.get(str(index))) for index, value in enumerate(body)]
-    elif holds is object:
+    elif body_class is object:
         if types == "java":
             raise ValueError("a Java object can be received, not sent")
         body = _value(body, types or None)

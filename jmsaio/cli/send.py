@@ -25,7 +25,7 @@ from jmsaio.cli.common.connecting import (
 from jmsaio.cli.common.output import OK, Output, json_option, make_output, printable
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.arguments import shown
-from jmsaio.model.headers import OF_APPLICATION, Holds
+from jmsaio.model.headers import OF_APPLICATION, HeaderKind
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.modes import DeliveryMode
 
@@ -71,7 +71,7 @@ class SendArguments:
 def _header_options(command: Command) -> Command:
     """Add an option for each header that the application sets."""
     for header in reversed(OF_APPLICATION):
-        rest = ", a queue; topic:NAME for a topic" if header.holds is Holds.DESTINATION else ""
+        rest = ", a queue; topic:NAME for a topic" if header.kind is HeaderKind.DESTINATION else ""
         flag = f"--{header.field.replace('_', '-')}"
         command = click.option(flag, header.field, help=f"Header {header.name}{rest}.")(command)
     return command
@@ -301,7 +301,7 @@ def _prepare(session: Session, message: Message, job: SendArguments) -> None:
     for header in OF_APPLICATION:
         text = job.headers.get(header.field)
         if text is not None:
-            given = _named(session, text) if header.holds is Holds.DESTINATION else text
+            given = _named(session, text) if header.kind is HeaderKind.DESTINATION else text
             setattr(message, header.attribute, given)
 
 

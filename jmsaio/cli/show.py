@@ -13,7 +13,7 @@ from rich.text import Text
 from jmsaio.cli.bodies import mark, plain
 from jmsaio.cli.common.output import printable
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.headers import FIELDS, Holds, as_word
+from jmsaio.model.headers import FIELDS, HeaderKind, as_word
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject
@@ -21,7 +21,7 @@ from jmsaio.model.wire import DELIVERY_COUNT
 
 #: Characters of a body shown in a list.
 _BEGINNING = 80
-_TIMES = frozenset(header.field for header in FIELDS if header.holds is Holds.TIME)
+_TIMES = frozenset(header.field for header in FIELDS if header.kind is HeaderKind.TIME)
 
 
 def to_json(message: Message) -> dict[str, Any]:
@@ -42,16 +42,15 @@ def to_json(message: Message) -> dict[str, Any]:
     for header in FIELDS:
         value = getattr(message, header.attribute)
         if value != header.default:
-            record[header.field] = _header(value, header.holds)
+            record[header.field] = _header(value, header.kind)
     return record
 
 
-def _header(value: Any, holds: Holds) -> Any:
+def _header(value: Any, kind: HeaderKind) -> Any:
     """Return the value of a header as JSON has it."""
-    if holds is Holds.DESTINATION:
-        kind = "topic" if hasattr(value, "topic_name") else "queue"
-        return f"{kind}:{value.name}"
-    if holds is Holds.MODE:
+    if kind is HeaderKind.DESTINATION:
+        return f"{'topic' if hasattr(value, 'topic_name') else 'queue'}:{value.name}"
+    if kind is HeaderKind.MODE:
         return as_word(value)
     return value
 
@@ -112,14 +111,14 @@ def raw_to_text(error: MalformedMessageError) -> Text:
 
 def _body(message: Message) -> tuple[Any, Any]:
     """Return the body as JSON, and the types that JSON can't express."""
-    body, holds = message._body(), KINDS[message.KIND].holds
+    body, kind = message._body(), KINDS[message.KIND].body
     if isinstance(body, JavaObject):
         return {"class": body.class_name, "data": _base64(body.data)}, "java"
-    if holds is bytes:
+    if kind is bytes:
         return _base64(body), None
-    if holds is dict:
+    if kind is dict:
         return _values(body)
-    if holds is list:
+    if kind is list:
         values, kinds = _values(dict(enumerate(body)))
         return list(values.values()), {str(index): kind for index, kind in kinds.items()}
     return plain(body), "bytes" if isinstance(body, bytes) else mark(body)
@@ -133,12 +132,12 @@ def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
 
 def body_text(message: Message) -> str:
     """Return the body as indented lines; of bytes, the beginning."""
-    holds = KINDS[message.KIND].holds
-    if holds is None:
+    kind = KINDS[message.KIND].body
+    if kind is None:
         return "  (no body)"
-    if holds is str:
+    if kind is str:
         return "  (no text)" if message.text is None else _indented(message.text)
-    if holds is bytes:
+    if kind is bytes:
         return _shown(message._body())
     body, kinds = _body(message)
     note = f"  types {kinds}" if kinds else ""

@@ -23,7 +23,7 @@ from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 #: Class of the message by its declared kind; a producer that is not JMS declares none.
 _CLASSES: Final[dict[str | None, type[Message]]] = {
     None: BytesMessage,
-    **{kind.name: kind.message for kind in KINDS.values() if kind.holds is not None},
+    **{kind.name: kind.message for kind in KINDS.values() if kind.body is not None},
 }
 
 

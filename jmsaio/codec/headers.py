@@ -265,7 +265,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def _single(header: Header) -> Callable[[ReceivedRecord], Property]:
-    read, convert = _READERS[header.field], FOR_SELECTORS.get(header.holds)
+    read, convert = _READERS[header.field], FOR_SELECTORS.get(header.kind)
     return read if convert is None else lambda record: convert(read(record))
 
 

@@ -355,7 +355,7 @@ class Configuration:
     def _check_transactions(self) -> None:
         key = "enableTransaction"
         if self.emulate_transactions:
-            reason = f"option {key} = True: jms.emulateTransactions = True is set, too; set one of them, as in Java"
+            reason = f"option {key} = True: jms.emulateTransactions = True is set as well; set one of them, as in Java"
             raise ConfigurationError(reason, key=key)
         if not self.transport_entry.transactions:
             [able] = [each.name for each in self._url_scheme.transports if each.transactions]

@@ -178,8 +178,8 @@ def read_section(
 ) -> dict[str, Any]:
     """Convert ``source`` to values of the fields of a section's class.
 
-    A name is Starlight's (value in its unit) or the field's (durations in seconds). Maps are merged with those of
-    ``base``; sections in it are replaced as a whole. ``directory`` has the options, if they are not only the section's.
+    A name is Starlight's (value in its unit) or the field's (durations in seconds). Maps are merged with the maps
+    of ``base``, sections replace its sections. ``directory`` has the options, if they are not only the section's.
 
     Raises ConfigurationError for an unknown name, an option given twice, or an invalid value.
     """

@@ -161,7 +161,7 @@ class Directory:
         raise ConfigurationError(f"unknown option {shown(whole)}{nearest(whole, self.names())}", key=whole)
 
     def names(self) -> list[str]:
-        """Return all names that errors can suggest, those of this section first."""
+        """Return all names that errors can suggest, this section's first."""
         return [*(option.name for option in self.options), *self._by_field, *self._others()]
 
 

@@ -20,7 +20,7 @@ _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
 _REGEX: Final = "regex:"
 _CONSUMER: Final = "consumerConfig"
-#: The option that is read besides those of consumers, by queues only.
+#: The option that queues read in addition to the options of consumers.
 _QUEUE_TYPE: Final = "jms.queueSubscriptionType"
 #: First parts of the names of options that belong to the factory.
 _OF_FACTORY: Final = ("client", "jms", "producer", "producerConfig")

@@ -49,7 +49,7 @@ class Owner(enum.Enum):
     DELIVERY = "the provider, when the message is delivered"
 
 
-class Holds(enum.Enum):
+class HeaderKind(enum.Enum):
     """Kind of value of a header."""
 
     TEXT = "a text"
@@ -85,7 +85,7 @@ class Header:
 
     Attributes:
         name: its name in Jakarta Messaging and in selectors.
-        holds: kind of its value.
+        kind: kind of its value.
         owner: who sets it.
         field: its field in ``Headers`` and in the JSON of the commands, and the name of their option if the application
             sets it; "" for a property.
@@ -97,7 +97,7 @@ class Header:
     """
 
     name: str
-    holds: Holds
+    kind: HeaderKind
     owner: Owner
     field: str = ""
     wire: tuple[str, ...] = ()
@@ -123,12 +123,12 @@ _UNKNOWN: Final = "NULL; set only for consumers"
 
 #: All headers, in the order of their columns, then the properties JMSX.
 HEADERS: Final = (
-    Header("JMSDestination", Holds.DESTINATION, Owner.SEND, "destination"),
-    Header("JMSMessageID", Holds.TEXT, Owner.SEND, "message_id", (wire.MESSAGE_ID,), selectable=True, columns=(
+    Header("JMSDestination", HeaderKind.DESTINATION, Owner.SEND, "destination"),
+    Header("JMSMessageID", HeaderKind.TEXT, Owner.SEND, "message_id", (wire.MESSAGE_ID,), selectable=True, columns=(
         HeaderColumn("JMSMessageID", "STRING", "JMSMessageID", field="message_id"),
     )),
     Header(
-        "JMSCorrelationID", Holds.TEXT_OR_BYTES, Owner.APPLICATION, "correlation_id", (wire.CORRELATION_ID,),
+        "JMSCorrelationID", HeaderKind.TEXT_OR_BYTES, Owner.APPLICATION, "correlation_id", (wire.CORRELATION_ID,),
         selectable=True, alike=True, columns=(
             HeaderColumn(
                 "JMSCorrelationID", "STRING", "JMSCorrelationID, if it is text", "JMSCorrelationID", "correlation_id"
@@ -139,40 +139,41 @@ HEADERS: Final = (
             ),
         ),
     ),
-    Header("JMSType", Holds.TEXT, Owner.APPLICATION, "type", (wire.TYPE,), selectable=True, alike=True, columns=(
+    Header("JMSType", HeaderKind.TEXT, Owner.APPLICATION, "type", (wire.TYPE,), selectable=True, alike=True, columns=(
         HeaderColumn("JMSType", "STRING", "JMSType", "JMSType", "type"),
     )),
     Header(
-        "JMSReplyTo", Holds.DESTINATION, Owner.APPLICATION, "reply_to", (wire.REPLY_TO, wire.REPLY_TO_TYPE),
+        "JMSReplyTo", HeaderKind.DESTINATION, Owner.APPLICATION, "reply_to", (wire.REPLY_TO, wire.REPLY_TO_TYPE),
         columns=(
             HeaderColumn("JMSReplyTo", "STRING", _REPLIES, f"{_REPLIES}; requires `reply_to_kind`", "reply_to"),
             HeaderColumn("reply_to_kind", "STRING", _REPLIES_KIND, _REPLIES_KIND, "reply_to_kind"),
         ),
     ),
     Header(
-        "JMSDeliveryMode", Holds.MODE, Owner.SEND, "delivery_mode", (wire.DELIVERY_MODE,), selectable=True, alike=True,
-        columns=(
+        "JMSDeliveryMode", HeaderKind.MODE, Owner.SEND, "delivery_mode", (wire.DELIVERY_MODE,), selectable=True,
+        alike=True, columns=(
             HeaderColumn("JMSDeliveryMode", "STRING", _WORDS, f"{_WORDS}; default `PERSISTENT`", "delivery_mode"),
         ),
     ),
-    Header("JMSPriority", Holds.NUMBER, Owner.SEND, "priority", (wire.PRIORITY,), selectable=True, alike=True, columns=(
-        HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; default 4", "priority"),
-    )),
-    Header("JMSTimestamp", Holds.TIME, Owner.SEND, "timestamp", selectable=True, alike=True, columns=(
+    Header(
+        "JMSPriority", HeaderKind.NUMBER, Owner.SEND, "priority", (wire.PRIORITY,), selectable=True, alike=True,
+        columns=(HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; default 4", "priority"),),
+    ),
+    Header("JMSTimestamp", HeaderKind.TIME, Owner.SEND, "timestamp", selectable=True, alike=True, columns=(
         HeaderColumn("JMSTimestamp", "TIMESTAMP", "send time", field="timestamp"),
     )),
-    Header("JMSExpiration", Holds.TIME, Owner.SEND, "expiration", (wire.EXPIRATION,), columns=(
+    Header("JMSExpiration", HeaderKind.TIME, Owner.SEND, "expiration", (wire.EXPIRATION,), columns=(
         HeaderColumn("JMSExpiration", "TIMESTAMP", "expiration time; NULL: never", field="expiration"),
     )),
-    Header("JMSDeliveryTime", Holds.TIME, Owner.SEND, "delivery_time", (wire.DELIVERY_TIME,), columns=(
+    Header("JMSDeliveryTime", HeaderKind.TIME, Owner.SEND, "delivery_time", (wire.DELIVERY_TIME,), columns=(
         HeaderColumn("JMSDeliveryTime", "TIMESTAMP", "delivery time", field="delivery_time"),
     )),
-    Header("JMSRedelivered", Holds.FLAG, Owner.DELIVERY, "redelivered", columns=(
+    Header("JMSRedelivered", HeaderKind.FLAG, Owner.DELIVERY, "redelivered", columns=(
         HeaderColumn("JMSRedelivered", "BOOLEAN", _UNKNOWN),
     )),
-    Header(wire.GROUP_ID, Holds.TEXT, Owner.APPLICATION, wire=(wire.GROUP_ID,)),
-    Header(wire.GROUP_SEQ, Holds.NUMBER, Owner.APPLICATION, wire=(wire.GROUP_SEQ,)),
-    Header(wire.DELIVERY_COUNT, Holds.NUMBER, Owner.DELIVERY, columns=(
+    Header(wire.GROUP_ID, HeaderKind.TEXT, Owner.APPLICATION, wire=(wire.GROUP_ID,)),
+    Header(wire.GROUP_SEQ, HeaderKind.NUMBER, Owner.APPLICATION, wire=(wire.GROUP_SEQ,)),
+    Header(wire.DELIVERY_COUNT, HeaderKind.NUMBER, Owner.DELIVERY, columns=(
         HeaderColumn(wire.DELIVERY_COUNT, "INT", _UNKNOWN),
     )),
 )  # fmt: skip
@@ -182,7 +183,7 @@ FIELDS: Final = tuple(header for header in HEADERS if header.field)
 #: Header fields that the application sets on the message.
 OF_APPLICATION: Final = tuple(header for header in FIELDS if header.owner is Owner.APPLICATION)
 #: Those that are plain texts.
-TEXTS: Final = tuple(header for header in OF_APPLICATION if header.holds is Holds.TEXT)
+TEXTS: Final = tuple(header for header in OF_APPLICATION if header.kind is HeaderKind.TEXT)
 #: The columns of all headers.
 HEADER_COLUMNS: Final = tuple(column for header in HEADERS for column in header.columns)
 #: The properties that Jakarta Messaging defines, and those that an application sets.
@@ -226,8 +227,8 @@ def as_long(value: object) -> Any:
 
 
 #: Functions that return the value of a header for selectors, by the kind of its value; other kinds stay the same.
-FOR_SELECTORS: Final[dict[Holds, Callable[[Any], Any]]] = {
-    Holds.MODE: as_word,
-    Holds.TEXT_OR_BYTES: as_text,
-    Holds.TIME: as_long,
+FOR_SELECTORS: Final[dict[HeaderKind, Callable[[Any], Any]]] = {
+    HeaderKind.MODE: as_word,
+    HeaderKind.TEXT_OR_BYTES: as_text,
+    HeaderKind.TIME: as_long,
 }

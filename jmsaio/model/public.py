@@ -87,7 +87,7 @@ _CLASSES: Final = {
 
 
 def python_name(java: str, known: Collection[str]) -> str | None:
-    """Return the name of a class of ``known`` that is ``java`` in Java; None if there is none.
+    """Return the name of a class of ``known`` that is ``java`` in Java, or None.
 
     An exception is called an error, whether it is checked (``JMSException``) or not (``JMSRuntimeException``).
     """

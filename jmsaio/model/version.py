@@ -1,3 +1,3 @@
-"""The version of jmsaio, which the build reads, too."""
+"""jmsaio's version; the build reads it from here."""
 
 __version__ = "0.2.0"

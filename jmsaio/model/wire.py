@@ -44,7 +44,7 @@ FAILED_DELIVERIES = "JMS_jmsaio_failed_deliveries"
 def letter_properties(
     properties: Mapping[str, str], topic: str, subscription: str, origin: str, failures: int
 ) -> dict[str, str]:
-    """Return the properties of a dead letter, from those of the record.
+    """Return the properties of a dead letter, from the record's ``properties``.
 
     Args:
         topic: full name of its topic or partition.
@@ -173,7 +173,7 @@ class PackedRecord(OutgoingRecord):
         return self._packed
 
     @property
-    def properties(self) -> dict[str, str]:  # type: ignore[override]  # nobody sets those of a record
+    def properties(self) -> dict[str, str]:  # type: ignore[override]  # nobody sets a record's properties
         """The properties as a map, decoded once. Raises MessageFormatError if the bytes are not such a list."""
         found = self._map
         if found is None:

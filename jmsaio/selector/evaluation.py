@@ -318,11 +318,11 @@ def of_message(message: Message) -> tuple[Get, Get]:
 
 
 def _reader(header: Header) -> Callable[[Headers], object]:
-    read, convert = attrgetter(header.field), FOR_SELECTORS.get(header.holds)
+    read, convert = attrgetter(header.field), FOR_SELECTORS.get(header.kind)
     return read if convert is None else lambda head: convert(read(head))
 
 
-_CONVERTERS: Final = {each.name: FOR_SELECTORS[each.holds] for each in FIELDS if each.holds in FOR_SELECTORS}
+_CONVERTERS: Final = {each.name: FOR_SELECTORS[each.kind] for each in FIELDS if each.kind in FOR_SELECTORS}
 _READERS: Final = {each.name: _reader(each) for each in FIELDS if each.selectable}
 #: Headers that selectors can use.
 HEADERS: Final = frozenset(_READERS)

@@ -123,7 +123,7 @@ class In(Node):
 
 @attrs.frozen
 class Like(Node):
-    """``subject [NOT] LIKE 'pattern' [ESCAPE 'c']``; the offsets are those of the two literals."""
+    """``subject [NOT] LIKE 'pattern' [ESCAPE 'c']``"""
 
     subject: Node
     pattern: Literal

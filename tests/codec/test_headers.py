@@ -12,7 +12,7 @@ from jmsaio.codec import Stamp, encode, headers
 from jmsaio.codec.rows import to_record, to_row
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic
-from jmsaio.model.headers import FIELDS, OF_APPLICATION, Header, Headers, Holds, Owner
+from jmsaio.model.headers import FIELDS, OF_APPLICATION, Header, HeaderKind, Headers, Owner
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.values import Long, Short
@@ -23,9 +23,9 @@ from tests.kit.records import Record, decode
 NS = "public/default"
 UUID = "4dd16fe9-2a3a-43c2-ae6d-2ba6fdd0e5bf"
 #: A value for each kind of header, other than its default.
-VALUES: dict[Holds, Any] = {
-    Holds.TEXT: "x", Holds.TEXT_OR_BYTES: b"\xff", Holds.DESTINATION: Queue("r"), Holds.MODE: 1, Holds.NUMBER: 7,
-    Holds.TIME: 77,
+VALUES: dict[HeaderKind, Any] = {
+    HeaderKind.TEXT: "x", HeaderKind.TEXT_OR_BYTES: b"\xff", HeaderKind.DESTINATION: Queue("r"),
+    HeaderKind.MODE: 1, HeaderKind.NUMBER: 7, HeaderKind.TIME: 77,
 }  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_headers_are_written_from_their_values_as_from_a_message() -> None:
 @pytest.mark.parametrize("header", OF_APPLICATION, ids=lambda header: header.name)
 def test_each_header_of_the_application_is_written_and_read(header: Header) -> None:
     """The table says which headers there are; a header that a writer or a reader does not know fails here."""
-    message, value = Message(), VALUES[header.holds]
+    message, value = Message(), VALUES[header.kind]
     setattr(message._headers(), header.field, value)
     record = Record.sent(encode(message, Stamp(None, "c", 0, 0, 0)))
     assert header.wire[0] in record.properties
@@ -205,12 +205,12 @@ def test_each_header_of_the_application_is_written_and_read(header: Header) -> N
     "header", [each for each in FIELDS if each.owner is Owner.SEND and each.wire], ids=lambda header: header.name
 )
 def test_each_header_of_a_send_is_written_and_read(header: Header) -> None:
-    value = VALUES[header.holds]
+    value = VALUES[header.kind]
     record = Record.sent(encode(Message(), Stamp(None, "c", 0, 0, 0)._replace(**{header.field: value})))
     assert header.wire[0] in record.properties
     assert getattr(headers.read(record, None, NS), header.field) == value
     row = to_row(record)
-    assert getattr(row, header.field) == ("NON_PERSISTENT" if header.holds is Holds.MODE else value)
+    assert getattr(row, header.field) == ("NON_PERSISTENT" if header.kind is HeaderKind.MODE else value)
     assert to_record(row if header.field == "message_id" else row._replace(message_id=None), "c") == OutgoingRecord(
         None, record.properties, priority=row.priority
     )

@@ -121,7 +121,7 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
         ({"consumerConfig": {"deadLetterPolicy": {"maxRedeliver": 1}}},
          "consumerConfig.deadLetterPolicy.maxRedeliver", "maxRedeliverCount"),
         ({"enableTransaction": True, "jms.emulateTransactions": "true"}, "enableTransaction",
-         "jms.emulateTransactions = True is set, too; set one of them, as in Java"),
+         "jms.emulateTransactions = True is set as well; set one of them, as in Java"),
         ("pulsar://h?enableTransaction=yes", "enableTransaction", "must be true or false"),
         ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
         ("http://h?useTls=true", "useTls", "write https://"),

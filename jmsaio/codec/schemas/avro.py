@@ -43,7 +43,7 @@ class _Input:
         self.depth = DEEPEST
         self.left = min(_FEWEST + len(data), _MOST)
 
-    def take(self, count: int) -> bytes:
+    def read(self, count: int) -> bytes:
         """Return the next ``count`` bytes."""
         end = self.place + count
         if count < 0 or end > len(self.data):
@@ -201,7 +201,7 @@ class _ReaderCompiler:
 
         def read(source: _Input) -> bytes:
             source.count()
-            return source.take(size)
+            return source.read(size)
 
         self._named[full] = read
         return read
@@ -259,7 +259,7 @@ def _null(source: _Input) -> None:
 
 
 def _boolean(source: _Input) -> bool:
-    byte = source.take(1)[0]
+    byte = source.read(1)[0]
     if byte > 1:
         raise MessageFormatError(f"{byte} at byte {source.place} is not a boolean")
     return byte == 1
@@ -291,13 +291,13 @@ def _int(source: _Input) -> int:
 
 def _string(source: _Input) -> str:
     try:
-        return source.take(_long(source)).decode()
+        return source.read(_long(source)).decode()
     except UnicodeDecodeError as error:
         raise MessageFormatError(f"the text before byte {source.place} is not UTF-8: {error}") from error
 
 
 def _bytes(source: _Input) -> bytes:
-    return source.take(_long(source))
+    return source.read(_long(source))
 
 
 def _decimal(read: Read, tree: dict[str, Any]) -> Read:
@@ -322,8 +322,8 @@ _PRIMITIVES: Final[dict[str, Read]] = {
     "boolean": _boolean,
     "int": _int,
     "long": lambda source: int.__new__(Long, _long(source)),
-    "float": lambda source: Float(_FLOAT.unpack(source.take(4))[0]),
-    "double": lambda source: _DOUBLE.unpack(source.take(8))[0],
+    "float": lambda source: Float(_FLOAT.unpack(source.read(4))[0]),
+    "double": lambda source: _DOUBLE.unpack(source.read(8))[0],
     "bytes": _bytes,
     "string": _string,
 }

@@ -18,7 +18,7 @@ import attrs
 from jmsaio.errors import IllegalArgumentError, InvalidDestinationError, MessageFormatError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.destinations import as_destination
-from jmsaio.model.headers import FIELDS, NOT_PROPERTIES, OF_APPLICATION, Headers, Holds, Owner, is_provided
+from jmsaio.model.headers import FIELDS, NOT_PROPERTIES, OF_APPLICATION, HeaderKind, Headers, Owner, is_provided
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
@@ -102,12 +102,12 @@ def _copy_property(foreign: MessageLike, name: str, message: Message, left_out: 
 def _copy_headers(foreign: MessageLike, message: Message) -> None:
     for header in OF_APPLICATION:
         value, attribute = getattr(foreign, header.attribute, None), header.attribute
-        if header.holds is Holds.DESTINATION and value is not None:
+        if header.kind is HeaderKind.DESTINATION and value is not None:
             try:
                 value = as_destination(value)
             except InvalidDestinationError:
                 value = None  # JMS allows a provider to drop another provider's destination
-        elif header.holds is Holds.TEXT_OR_BYTES and isinstance(value, bytes):
+        elif header.kind is HeaderKind.TEXT_OR_BYTES and isinstance(value, bytes):
             attribute += "_as_bytes"
         setattr(message, attribute, value)
 
@@ -191,12 +191,12 @@ class MessageKind:
     """A kind of message; ``message.KIND`` is its name on the wire.
 
     Attributes:
-        holds: class of the body, which decides how the commands read and show it; object for any, None for no body.
+        body: class of the body, which decides how the commands read and show it; object for any, None for no body.
         given: classes of the bodies from which a send creates such a message.
     """
 
     message: type[Any]
-    holds: type | None
+    body: type | None
     given: tuple[type, ...] = ()
 
     @property
@@ -276,9 +276,9 @@ def message_for(body: object) -> Message:
             try:
                 message: Message = kind.message(body)
             except (MessageFormatError, IllegalArgumentError) as error:
-                name, held = kind.message.__name__, kind.holds.__name__  # type: ignore[union-attr]  # it has bodies
+                name, body_class = kind.message.__name__, kind.body.__name__  # type: ignore[union-attr]  # it has bodies
                 raise MessageFormatError(
-                    f"{with_article(name)} can't hold this {held}: {error}; {_AS_OBJECT}"
+                    f"{with_article(name)} can't hold this {body_class}: {error}; {_AS_OBJECT}"
                 ) from error
             return message
     if isinstance(body, bool | int | float):

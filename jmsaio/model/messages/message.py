@@ -346,7 +346,7 @@ class Message(Properties):
             raise MessageNotWriteableError("the body of a received message is read-only; clear_body first")
 
     def get_body(self, body_type: type[T]) -> T | None:
-        """Return the body as ``body_type``: str, bytes, dict, list, bool or object; None if there is none.
+        """Return the body as ``body_type``: str, bytes, dict, list, bool or object; None without a body.
 
         Reading resets a bytes message. A stream message has no body type.
 

@@ -182,20 +182,20 @@ class Properties:
         return bool(convert_property(self._property(name), JmsType.BOOLEAN, name))
 
     def get_byte_property(self, name: str) -> int:
-        """Return a property as byte. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as byte. Raises MessageFormatError, and NumberFormatError even if missing."""
         return int(convert_property(self._property(name), JmsType.BYTE, name))
 
     def get_short_property(self, name: str) -> int:
-        """Return a property as short. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as short. Raises MessageFormatError, and NumberFormatError even if missing."""
         return int(convert_property(self._property(name), JmsType.SHORT, name))
 
     def get_int_property(self, name: str) -> int:
-        """Return a property as int. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as int. Raises MessageFormatError, and NumberFormatError even if missing."""
         value = self._property(name)
         return value if type(value) is int else int(convert_property(value, JmsType.INT, name))
 
     def get_long_property(self, name: str) -> int:
-        """Return a property as long. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as long. Raises MessageFormatError, and NumberFormatError even if missing."""
         return int(convert_property(self._property(name), JmsType.LONG, name))
 
     def get_float_property(self, name: str) -> float:

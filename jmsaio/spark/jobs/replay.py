@@ -17,7 +17,7 @@ from jmsaio.codec.properties import value_of
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.model.destinations import parse_destination_text, resolve, with_kind
-from jmsaio.model.headers import FIELDS, Holds
+from jmsaio.model.headers import FIELDS, HeaderKind
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.arrow.records import WRITE_COLUMNS
@@ -40,7 +40,7 @@ _BATCHES: Final = (
     "spark.sql.execution.python.udf.maxRecordsPerBatch",
 )
 #: Headers that a selector can name, besides the time.
-_HEADERS: Final = tuple(header.name for header in FIELDS if header.selectable and header.holds is not Holds.TIME)
+_HEADERS: Final = tuple(header.name for header in FIELDS if header.selectable and header.kind is not HeaderKind.TIME)
 _Texts = Mapping[str, str | None] | None
 
 

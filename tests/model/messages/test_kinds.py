@@ -289,14 +289,14 @@ def test_the_table_has_each_class_of_messages() -> None:
 def test_each_kind_is_public_and_can_be_created(kind: MessageKind) -> None:
     name = kind.message.__name__
     assert getattr(jmsaio, name) is kind.message
-    create = "create_message" if kind.holds is None else f"create_{kind.name}_message"
+    create = "create_message" if kind.body is None else f"create_{kind.name}_message"
     assert callable(getattr(Session, create)) and callable(getattr(Context, create))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_each_kind_has_a_layout_that_holds_its_body(kind: MessageKind) -> None:
-    body = BODIES[kind.holds]
-    message = Message() if kind.holds is None else kind.message(body)
+    body = BODIES[kind.body]
+    message = Message() if kind.body is None else kind.message(body)
     record = Record.sent(encode(message, Stamp("ID:1", "c", 1, 1, 1)))
     found = decode(record, None)
     assert type(found) is kind.message
