@@ -17,29 +17,8 @@ import attrs
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.headers import FIELDS
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.selector import check, generate
-from jmsaio.selector.nodes import (
-    And,
-    Arithmetic,
-    Between,
-    Call,
-    Compare,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Name,
-    Node,
-    Not,
-    Or,
-    Parentheses,
-    Refused,
-    Sign,
-    bare,
-    children,
-    plain,
-    refusal,
-)
+from jmsaio.selector import check, generate, nodes
+from jmsaio.selector.nodes import Node, Refused, refusal
 from jmsaio.selector.parser import parse
 from jmsaio.selector.selector import CACHED, Header
 
@@ -113,43 +92,43 @@ def _compare(node: Node, *, exact: bool, negated: bool = False) -> None:
     ``exact``: the plugin's result must also be that of `_in_jms`. ``negated``: the condition is below a NOT.
     """
     match node:
-        case Parentheses(inner=inner):
+        case nodes.Parentheses(inner=inner):
             _compare(inner, exact=exact, negated=negated)
-        case And(terms=terms) | Or(terms=terms):
+        case nodes.And(terms=terms) | nodes.Or(terms=terms):
             for term in terms:
                 _compare(term, exact=exact, negated=negated)
-        case Not(operand=operand):
-            if not isinstance(operand, Parentheses | Name | Not | Literal):
+        case nodes.Not(operand=operand):
+            if not isinstance(operand, nodes.Parentheses | nodes.Name | nodes.Not | nodes.Literal):
                 raise Refused("the plugin reads NOT as part of the first operand; write NOT (...)", node.at)
             _compare(operand, exact=exact, negated=True)
-        case Compare(operator=operator, left=left, right=right):
+        case nodes.Compare(operator=operator, left=left, right=right):
             if negated and operator == "<>" and not exact:
                 raise Refused("below NOT, the plugin takes <> on different types for true", node.at)
             _compare_operands(left, right, exact)
-        case Between(subject=subject, low=low, high=high):
+        case nodes.Between(subject=subject, low=low, high=high):
             _compare_operands(subject, low, exact)
             _compare_operands(subject, high, exact)
-        case Like(subject=subject, pattern=pattern, escape=escape):
+        case nodes.Like(subject=subject, pattern=pattern, escape=escape):
             if negated and node.negated and not exact:
                 raise Refused("below NOT, the plugin takes NOT LIKE on a number for true", node.at)
             _compare_name(subject)
             sign = "\x10" if escape is None else str(escape.value)
             if not "\x10" <= sign <= "\xff" and sign in str(pattern.value):  # it expects two hexadecimal digits
                 raise Refused("the plugin reads this pattern in another way", pattern.at)
-        case In(subject=subject) | IsNull(subject=subject):
+        case nodes.In(subject=subject) | nodes.IsNull(subject=subject):
             _compare_name(subject)
-        case Name():
+        case nodes.Name():
             _compare_name(node)
 
 
 def _compare_operands(left: Node, right: Node, exact: bool) -> None:
     """Check two operands of a comparison: a name, then a literal; a text or Boolean can be first."""
-    first, second = bare(left), bare(right)
-    if isinstance(second, Literal):
+    first, second = nodes.bare(left), nodes.bare(right)
+    if isinstance(second, nodes.Literal):
         if isinstance(second.value, float) and second.value == 0 and math.copysign(1, second.value) < 0:
             raise Refused("the plugin distinguishes -0.0 from 0.0", right.at)
         _compare_name(first)
-    elif isinstance(first, Literal) and isinstance(first.value, bool | str):
+    elif isinstance(first, nodes.Literal) and isinstance(first.value, bool | str):
         if exact:
             raise Refused("to the plugin, a name on the right that is missing is unequal", right.at)
         _compare_name(second)
@@ -158,29 +137,29 @@ def _compare_operands(left: Node, right: Node, exact: bool) -> None:
 
 
 def _compare_name(node: Node) -> None:
-    match bare(node):
-        case Name(name=name):
+    match nodes.bare(node):
+        case nodes.Name(name=name):
             if name.startswith("JMS") and not name.startswith("JMS_") and name not in _SEEN:
                 raise Refused(f"the plugin does not see {name} as a client does", node.at)
-        case Arithmetic() | Sign():
+        case nodes.Arithmetic() | nodes.Sign():
             raise Refused("the plugin calculates with other types", node.at)
-        case inner if not isinstance(inner, Literal):
+        case inner if not isinstance(inner, nodes.Literal):
             raise Refused("the plugin compares conditions differently", node.at)
 
 
 def _in_jms(node: Node) -> Node:
     """Return a condition for JMS with the plugin's results: to the plugin, a value of another type is unequal."""
     match node:
-        case Parentheses(inner=inner):
+        case nodes.Parentheses(inner=inner):
             return attrs.evolve(node, inner=_in_jms(inner))
-        case Not(operand=operand):
+        case nodes.Not(operand=operand):
             return attrs.evolve(node, operand=_in_jms(operand))
-        case And(terms=terms) | Or(terms=terms):
+        case nodes.And(terms=terms) | nodes.Or(terms=terms):
             return attrs.evolve(node, terms=tuple(map(_in_jms, terms)))
-        case Compare(operator="<>"):
-            return Not(attrs.evolve(node, operator="="), at=node.at)
-        case Like(negated=True):
-            return Not(attrs.evolve(node, negated=False), at=node.at)
+        case nodes.Compare(operator="<>"):
+            return nodes.Not(attrs.evolve(node, operator="="), at=node.at)
+        case nodes.Like(negated=True):
+            return nodes.Not(attrs.evolve(node, negated=False), at=node.at)
     return node
 
 
@@ -198,12 +177,12 @@ def _parse_as_plugin(text: str) -> None:
 
 def _check_condition(node: Node) -> None:
     """Refuse what the Java parser does not accept as a Boolean expression."""
-    node = plain(node)
+    node = nodes.plain(node)
     match node:
-        case Not() | And() | Or():
-            for term in children(node):
+        case nodes.Not() | nodes.And() | nodes.Or():
+            for term in nodes.children(node):
                 _check_condition(term)
-        case Name():
+        case nodes.Name():
             return
         case _:
             _check_value(node)
@@ -213,45 +192,45 @@ def _check_condition(node: Node) -> None:
 
 def _check_value(node: Node) -> None:
     """Refuse what the Java parser does not accept as an operand."""
-    node = plain(node)
+    node = nodes.plain(node)
     match node:
-        case Not() | And() | Or():
+        case nodes.Not() | nodes.And() | nodes.Or():
             _check_condition(node)
             return
-        case Compare(operator="=" | "<>", left=left, right=right):
-            _check_equality(plain(left), plain(right))
-        case Compare() | Between():
-            for operand in map(plain, children(node)):
-                number = isinstance(operand, Literal) and type(operand.value) not in (bool, str, type(None))
-                if _is_condition(operand) or (isinstance(operand, Literal) and not number):
+        case nodes.Compare(operator="=" | "<>", left=left, right=right):
+            _check_equality(nodes.plain(left), nodes.plain(right))
+        case nodes.Compare() | nodes.Between():
+            for operand in map(nodes.plain, nodes.children(node)):
+                number = isinstance(operand, nodes.Literal) and type(operand.value) not in (bool, str, type(None))
+                if _is_condition(operand) or (isinstance(operand, nodes.Literal) and not number):
                     raise Refused("only numbers and names can be ordered", operand.at)
-        case In(subject=subject) if not isinstance(plain(subject), Name):
+        case nodes.In(subject=subject) if not isinstance(nodes.plain(subject), nodes.Name):
             raise Refused("the left side of IN must be a name", subject.at)
-        case Like(escape=Literal(value=str(escape), at=at)) if ord(escape) > 0xFFFF:
+        case nodes.Like(escape=nodes.Literal(value=str(escape), at=at)) if ord(escape) > 0xFFFF:
             raise Refused("ESCAPE needs a string of exactly one character", at)
-        case Call(function=function, arguments=arguments):
+        case nodes.Call(function=function, arguments=arguments):
             least, most = _FUNCTIONS.get(function, (1, 0))
             if not least <= len(arguments) <= most:
                 raise Refused(f"no function {function} of {len(arguments)} arguments", node.at)
-    for child in children(node):
+    for child in nodes.children(node):
         _check_value(child)
 
 
 def _check_equality(left: Node, right: Node) -> None:
     """Refuse operands of ``=`` and ``<>`` that the Java parser refuses."""
     for side in (left, right):
-        if isinstance(side, Literal) and side.value is None:
+        if isinstance(side, nodes.Literal) and side.value is None:
             raise Refused("NULL can't be compared; write IS NULL", side.at)
     match left, right:
-        case Literal(value=bool()), Literal(value=other) if not isinstance(other, bool):
+        case nodes.Literal(value=bool()), nodes.Literal(value=other) if not isinstance(other, bool):
             raise Refused("a Boolean can't be compared with this", right.at)
 
 
 def _is_condition(node: Node) -> bool:
     """Return whether the Java parser accepts the node as a Boolean expression."""
     match node:
-        case Compare() | Between() | In() | Like() | IsNull() | Not() | And() | Or() | Literal(value=bool() | None):
+        case nodes.Literal(value=bool() | None):
             return True
-        case Call(function=function):
+        case nodes.Call(function=function):
             return function in _CONDITIONS
-    return False
+    return isinstance(node, nodes.CONDITIONS)

@@ -13,24 +13,9 @@ from typing import Any, Final
 
 from jmsaio.model.values import Double, Float
 from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ, ReceivedRecord
-from jmsaio.selector import evaluation
+from jmsaio.selector import evaluation, nodes
 from jmsaio.selector.like import matcher
-from jmsaio.selector.nodes import (
-    And,
-    Arithmetic,
-    Between,
-    Compare,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Name,
-    Node,
-    Not,
-    Or,
-    Sign,
-    bare,
-)  # fmt: skip
+from jmsaio.selector.nodes import Node
 
 Result = bool | None
 OnRecord = Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], Result]
@@ -81,19 +66,19 @@ class _Source:
 
     def compiled(self, tree: Node) -> Any:
         """Return the compiled function."""
-        tree = bare(tree)
-        body = self.sequence(tree) if isinstance(tree, (And, Or)) else [f"return {self.condition(tree, 0)}"]
+        tree = nodes.bare(tree)
+        body = self.sequence(tree) if isinstance(tree, (nodes.And, nodes.Or)) else [f"return {self.condition(tree, 0)}"]
         lines = [f"def evaluate({self.parameters}):", *(f" {line}" for line in (*self.opening, *body))]
         exec(compile("\n".join((*self.parts, *lines)), "<selector>", "exec"), self.globals)
         return self.globals["evaluate"]
 
-    def sequence(self, tree: And | Or) -> list[str]:
+    def sequence(self, tree: nodes.And | nodes.Or) -> list[str]:
         """Write the terms of the outermost AND (OR): return at the first FALSE (TRUE), remember UNKNOWN."""
-        ends, other = ("False", "True") if isinstance(tree, And) else ("True", "False")
+        ends, other = ("False", "True") if isinstance(tree, nodes.And) else ("True", "False")
         lines = ["unknown = False"]
         for term in tree.terms:
             lines += [
-                f"t = {self.condition(bare(term), 0)}",
+                f"t = {self.condition(nodes.bare(term), 0)}",
                 f"if t is not {other}:",
                 f" if t is {ends}: return {ends}",
                 " unknown = True",
@@ -104,29 +89,29 @@ class _Source:
 
     def condition(self, node: Node, level: int) -> str:
         """Return an expression with the value True, False or None."""
-        node = bare(node)
+        node = nodes.bare(node)
         if level >= _MOST_NESTING:
             return self.part(self.condition(node, 0))
         match node:
-            case And(terms=terms) | Or(terms=terms):
-                return self.joined(terms, isinstance(node, And), level)
-            case Not(operand=operand):
+            case nodes.And(terms=terms) | nodes.Or(terms=terms):
+                return self.joined(terms, isinstance(node, nodes.And), level)
+            case nodes.Not(operand=operand):
                 return f"opposite({self.condition(operand, level + 1)})"
-            case Compare():
+            case nodes.Compare():
                 return self.comparison(node, level + 1)
-            case Between(subject=subject, low=low, high=high, negated=negated):
+            case nodes.Between(subject=subject, low=low, high=high, negated=negated):
                 operands = ", ".join(self.operand(part, level + 1) for part in (subject, low, high))
                 return f"{'not_between' if negated else 'between'}({operands})"
-            case In():
+            case nodes.In():
                 return self.membership(node)
-            case Like():
+            case nodes.Like():
                 return self.likeness(node)
-            case IsNull(subject=subject, negated=negated):
-                assert isinstance(subject, Name)  # ensured by the type pass
+            case nodes.IsNull(subject=subject, negated=negated):
+                assert isinstance(subject, nodes.Name)  # ensured by the type pass
                 return f"({self.raw(subject.name)} is {'not ' if negated else ''}None)"
-            case Literal(value=value):
+            case nodes.Literal(value=value):
                 return repr(value)
-            case Name():
+            case nodes.Name():
                 return f"truth({self.operand(node, level + 1)})"
         raise AssertionError(node)  # excluded by the type pass
 
@@ -145,46 +130,47 @@ class _Source:
             f"({ends} if ({first} := {left}) is {ends} else {first} if ({second} := {right}) is {other} else {second})"
         )
 
-    def comparison(self, node: Compare, level: int) -> str:
+    def comparison(self, node: nodes.Compare, level: int) -> str:
         """Return a comparison of two operands; a name and a literal have a separate, faster form."""
-        operator, left, right = node.operator, bare(node.left), bare(node.right)
-        if isinstance(left, Literal) and isinstance(right, Name):
+        operator, left, right = node.operator, nodes.bare(node.left), nodes.bare(node.right)
+        if isinstance(left, nodes.Literal) and isinstance(right, nodes.Name):
             operator, left, right = _FLIPPED[operator], right, left
         function = evaluation.COMPARISONS[operator].__name__
-        if isinstance(left, Name) and isinstance(right, Literal):
+        if isinstance(left, nodes.Name) and isinstance(right, nodes.Literal):
             return self.against(left.name, _PYTHON[operator], function, right.value)
         return f"{function}({self.value(left, level)}, {self.value(right, level)})"
 
     def value(self, node: Node, level: int) -> str:
         """Return an operand of ``=`` or ``<>``, which can also be a condition in parentheses."""
-        conditions = (And, Or, Not, Compare, Between, In, Like, IsNull)
-        return self.condition(node, level) if isinstance(bare(node), conditions) else self.operand(node, level)
+        return (
+            self.condition(node, level) if isinstance(nodes.bare(node), nodes.CONDITIONS) else self.operand(node, level)
+        )
 
     # Operands
 
     def operand(self, node: Node, level: int) -> str:
         """Return an expression with a canonical value, None or MISMATCH."""
-        node = bare(node)
+        node = nodes.bare(node)
         if level >= _MOST_NESTING:
             return self.part(self.operand(node, 0))
         match node:
-            case Name(name=name):
+            case nodes.Name(name=name):
                 return self.typed(name)
-            case Literal(value=value):
+            case nodes.Literal(value=value):
                 return self.constant(value)
-            case Sign(sign=sign, operand=operand):
+            case nodes.Sign(sign=sign, operand=operand):
                 return f"{'negate' if sign == '-' else 'positive'}({self.operand(operand, level + 1)})"
-            case Arithmetic(first=first, rest=((operator, second),)):
+            case nodes.Arithmetic(first=first, rest=((operator, second),)):
                 return f"combine({operator!r}, {self.operand(first, level + 1)}, {self.operand(second, level + 1)})"
-            case Arithmetic(first=first, rest=rest):
+            case nodes.Arithmetic(first=first, rest=rest):
                 operators = self.constant(tuple(operator for operator, _ in rest))
                 operands = ", ".join(self.operand(part, level + 1) for part in (first, *(part for _, part in rest)))
                 return f"fold({operators}, ({operands}))"
         raise AssertionError(node)  # excluded by the type pass
 
-    def likeness(self, node: Like) -> str:
+    def likeness(self, node: nodes.Like) -> str:
         """Return a LIKE with a precompiled test; anything but a string is FALSE for both forms."""
-        assert isinstance(node.subject, Name)  # ensured by the type pass
+        assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
         escape = None if node.escape is None else str(node.escape.value)
         test = self.constant(matcher(str(node.pattern.value), escape))
         value = self.fresh()
@@ -233,9 +219,9 @@ class _Source:
         slow = f"{function}(plain({value}), {constant})"
         return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
 
-    def membership(self, node: In) -> str:
+    def membership(self, node: nodes.In) -> str:
         """Evaluate IN."""
-        assert isinstance(node.subject, Name)  # ensured by the type pass
+        assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
         test = f"inside({self.typed(node.subject.name)}, {self.constant(frozenset(node.values))})"
         return f"opposite({test})" if node.negated else test
 
@@ -273,8 +259,8 @@ class _OnRecord(_Source):
             fast = f"({known} {test} if ({known} := small({value})) is not None else {short})"
         return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"
 
-    def membership(self, node: In) -> str:
-        assert isinstance(node.subject, Name)  # ensured by the type pass
+    def membership(self, node: nodes.In) -> str:
+        assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
         name, slow = node.subject.name, super().membership(node)
         if _is_header(name):
             return slow

@@ -38,12 +38,7 @@ def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
         pattern: text with ``%`` and ``_``.
         escape: one character, or None for no escape character.
     """
-    return compiled(elements(pattern, escape))
-
-
-def compiled(parts: list[str | int]) -> Callable[[str], bool]:
-    """Return the function of `matcher` for elements."""
-    pieces = _pieces(parts)
+    pieces = _pieces(elements(pattern, escape))
     if len(pieces) == 1:
         return _exactly(pieces[0])
     if all(ONE not in piece for piece in pieces):

@@ -168,6 +168,10 @@ class Call(Node):
     arguments: tuple[Node, ...]
 
 
+#: What is TRUE, FALSE or UNKNOWN, except names, literals and calls.
+CONDITIONS = (And, Or, Not, Compare, Between, In, Like, IsNull)
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """Return the direct children of ``node``, in the order of the text."""
     match node:

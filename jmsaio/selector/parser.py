@@ -18,28 +18,9 @@ from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.arguments import shown
 from jmsaio.model.names import RESERVED_WORDS, is_identifier_part, is_identifier_start
 from jmsaio.model.values import Float, Long
+from jmsaio.selector import nodes
 from jmsaio.selector.evaluation import wrap_long
-from jmsaio.selector.nodes import (
-    And,
-    Arithmetic,
-    Between,
-    Big,
-    Call,
-    Compare,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Name,
-    Node,
-    Not,
-    Or,
-    Parentheses,
-    Refused,
-    Sign,
-    children,
-    refusal,
-)
+from jmsaio.selector.nodes import Node, Refused, refusal
 
 #: Maximum length of a selector in characters: enough for an IN list with thousands of entries.
 MAX_LENGTH = 65_536
@@ -89,7 +70,7 @@ def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
 def _check_depth(tree: Node) -> None:
     level = [tree]
     for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in children(node)]
+        level = [child for node in level for child in nodes.children(node)]
     if level:
         raise Refused(f"nested deeper than {MAX_DEPTH} levels", level[0].at)
 
@@ -197,76 +178,76 @@ class _Builder(Transformer[Token, Node]):
         return node
 
     def any_of(self, *parts: Any) -> Node:
-        return parts[0] if len(parts) == 1 else Or(parts[::2], at=parts[0].at)
+        return parts[0] if len(parts) == 1 else nodes.Or(parts[::2], at=parts[0].at)
 
     def all_of(self, *parts: Any) -> Node:
-        return parts[0] if len(parts) == 1 else And(parts[::2], at=parts[0].at)
+        return parts[0] if len(parts) == 1 else nodes.And(parts[::2], at=parts[0].at)
 
     def negation(self, word: Token, operand: Node) -> Node:
-        return Not(operand, at=_start(word))
+        return nodes.Not(operand, at=_start(word))
 
     def comparison(self, token: Token) -> Token:
         return token
 
     def compare(self, left: Node, operator: Token, right: Node) -> Node:
-        return Compare(str(operator), left, right, _start(operator), at=left.at)
+        return nodes.Compare(str(operator), left, right, _start(operator), at=left.at)
 
     def between(self, subject: Node, *rest: Any) -> Node:
-        return Between(subject, rest[-3], rest[-1], rest[0].type == "NOT", at=subject.at)
+        return nodes.Between(subject, rest[-3], rest[-1], rest[0].type == "NOT", at=subject.at)
 
     def inside(self, subject: Node, *rest: Any) -> Node:
-        values = tuple(str(item.value) for item in rest if isinstance(item, Literal))
-        return In(subject, values, rest[0].type == "NOT", at=subject.at)
+        values = tuple(str(item.value) for item in rest if isinstance(item, nodes.Literal))
+        return nodes.In(subject, values, rest[0].type == "NOT", at=subject.at)
 
     def like(self, subject: Node, *rest: Any) -> Node:
-        pattern, *escape = (item for item in rest if isinstance(item, Literal))
+        pattern, *escape = (item for item in rest if isinstance(item, nodes.Literal))
         character = escape[0] if escape else None
         if character is not None and len(str(character.value)) != 1:
             raise Refused("ESCAPE needs a string of exactly one character", character.at)
-        return Like(subject, pattern, character, rest[0].type == "NOT", at=subject.at)
+        return nodes.Like(subject, pattern, character, rest[0].type == "NOT", at=subject.at)
 
     def is_null(self, subject: Node, *rest: Token) -> Node:
-        return IsNull(subject, rest[1].type == "NOT", at=subject.at)
+        return nodes.IsNull(subject, rest[1].type == "NOT", at=subject.at)
 
     def arithmetic(self, first: Node, *rest: Any) -> Node:
         if not rest:
             return first
         pairs = tuple((str(operator), operand) for operator, operand in zip(rest[::2], rest[1::2], strict=True))
-        return Arithmetic(first, pairs, at=first.at)
+        return nodes.Arithmetic(first, pairs, at=first.at)
 
     def signed(self, sign: Token, operand: Node) -> Node:
         """Build a sign; in the jms dialect it is folded into a number at once, so that -2^63 can be written."""
         at = _start(sign)
-        if self._is_jms and isinstance(operand, Literal) and isinstance(operand.value, (int, float)):
+        if self._is_jms and isinstance(operand, nodes.Literal) and isinstance(operand.value, (int, float)):
             folded = _folded(str(sign), operand.value)
             if folded is not None:
-                return Literal(folded, at=at)
-        return Sign(str(sign), operand, at=at)
+                return nodes.Literal(folded, at=at)
+        return nodes.Sign(str(sign), operand, at=at)
 
     def name(self, token: Token) -> Node:
-        return Name(str(token), at=_start(token))
+        return nodes.Name(str(token), at=_start(token))
 
     def number(self, token: Token) -> Node:
         parse_number = jms_number if self._is_jms else starlight_number
         try:
-            return Literal(parse_number(str(token)), at=_start(token))
+            return nodes.Literal(parse_number(str(token)), at=_start(token))
         except ValueError as error:
             raise Refused(str(error), _start(token)) from None
 
     def string(self, token: Token) -> Node:
-        return Literal(token[1:-1].replace("''", "'"), at=_start(token))
+        return nodes.Literal(token[1:-1].replace("''", "'"), at=_start(token))
 
     def boolean(self, token: Token) -> Node:
-        return Literal(token.type == "TRUE", at=_start(token))
+        return nodes.Literal(token.type == "TRUE", at=_start(token))
 
     def null(self, token: Token) -> Node:
-        return Literal(None, at=_start(token))
+        return nodes.Literal(None, at=_start(token))
 
     def group(self, inner: Node) -> Node:
-        return Parentheses(inner, at=inner.at)
+        return nodes.Parentheses(inner, at=inner.at)
 
     def call(self, function: Token, *arguments: Node) -> Node:
-        return Call(str(function), arguments, at=_start(function))
+        return nodes.Call(str(function), arguments, at=_start(function))
 
 
 def _start(token: Token) -> int:
@@ -296,7 +277,7 @@ _MOST_DIGITS = 100
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 #: 2^63, which a long can't hold: a literal of this value must follow a minus directly.
-BEYOND = Big(2**63)
+BEYOND = nodes.Big(2**63)
 
 
 def jms_number(image: str) -> int | float:
@@ -364,7 +345,7 @@ def starlight_number(image: str) -> int | float:
     low = (value + 2**63) % 2**64 - 2**63
     if INT_MIN <= low <= INT_MAX:
         return low
-    return Long(value) if value <= LONG_MAX else Big(value)
+    return Long(value) if value <= LONG_MAX else nodes.Big(value)
 
 
 def _exact_radix(exact: re.Match[str], image: str) -> int:

@@ -1,4 +1,4 @@
-"""Reads Avro's binary encoding within bounds (Avro specification 1.11, Binary encoding).
+"""Reads Avro's binary encoding within bounds (Avro specification 1.11, Binary encoding), and one version as another.
 
 Schemas and payloads are untrusted. A small payload can claim 2^40 items that take no bytes, or nest so deeply that a
 reader written in C crashes the process. This reader counts the values of a payload, and the nesting of both.
@@ -6,6 +6,7 @@ reader written in C crashes the process. This reader counts the values of a payl
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import struct
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from jmsaio.errors import MessageFormatError
+from jmsaio.errors import ConfigurationError, MessageFormatError
 from jmsaio.model.arguments import shown
 from jmsaio.model.values import Float, Long
 
@@ -327,3 +328,66 @@ _PRIMITIVES: Final[dict[str, Read]] = {
     "bytes": _bytes,
     "string": _string,
 }
+
+
+# Versions of a schema (Avro specification 1.11, Schema Resolution)
+
+
+def parsed_schema(definition: str) -> Any:
+    """Return an AVRO schema in the form that fastavro needs.
+
+    Raises ConfigurationError without the package fastavro, MessageFormatError for an invalid schema.
+    """
+    try:
+        import fastavro
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "to send with an AVRO schema, or read one version as another, install jmsaio[schema]: fastavro is missing"
+        ) from error
+    try:
+        return fastavro.parse_schema(json.loads(definition), named_schemas={})
+    except Exception as error:  # fastavro's errors have no common class
+        raise MessageFormatError(repr(error)) from error
+
+
+class _Source(io.BytesIO):
+    """A payload that a thread reads: each call in Python lets others run, while fastavro holds Python's lock."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(size)
+
+
+def evolving_reader(definition: str, wanted: str) -> Callable[[bytes], Any]:
+    """Return a function that reads payloads of one AVRO schema as values of the ``wanted`` one.
+
+    Values have the classes of ``avro_reader``'s or their bases, except defaults of bytes and decimals, which remain
+    text. Each payload is first read by ``avro_reader``, within its bounds, since fastavro has none. Raises
+    ConfigurationError if the schemas differ and fastavro is missing, MessageFormatError for an invalid schema.
+    """
+    check = avro_reader(definition)
+    if definition == wanted:
+        return check
+    avro_reader(wanted)
+    schemas = [parsed_schema(_without_times(each)) for each in (definition, wanted)]
+    from fastavro import schemaless_reader
+
+    def read(data: bytes) -> Any:
+        check(data)
+        try:
+            return schemaless_reader(_Source(data), *schemas)
+        except Exception as error:  # fastavro's errors have no common class
+            reason = " ".join(str(error).split())
+            raise MessageFormatError(f"it does not fit the schema to read: {reason:.200}") from error
+
+    return read
+
+
+def _without_times(definition: str) -> str:
+    """Remove the logical types that ``avro_reader`` ignores: fastavro would convert times and UUIDs."""
+
+    def plain(tree: dict[str, Any]) -> dict[str, Any]:
+        if decimal_digits(tree) is None:
+            tree.pop("logicalType", None)
+        return tree
+
+    return json.dumps(json.loads(definition, object_hook=plain))

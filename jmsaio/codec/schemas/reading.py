@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import attrs
 
-from jmsaio.codec.schemas.evolution import evolving_reader
+from jmsaio.codec.schemas.avro import evolving_reader
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from jmsaio.codec.schemas.avro import avro_reader
-from jmsaio.codec.schemas.evolution import parsed_schema
+from jmsaio.codec.schemas.avro import avro_reader, parsed_schema
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.messages.object_message import inner_containers, is_shallow

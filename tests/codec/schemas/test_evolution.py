@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.codec.schemas.evolution import evolving_reader
+from jmsaio.codec.schemas.avro import evolving_reader
 from jmsaio.codec.schemas.reading import key_and_value, schema_reader
 from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.errors import ConfigurationError, MessageFormatError
