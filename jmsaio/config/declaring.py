@@ -163,10 +163,10 @@ def pop_group(source: dict[str, object], key: str) -> Mapping[str, object] | Non
 def pop_value(source: dict[str, object], each: SectionField) -> object:
     """Remove the value of a field that holds a section from ``source``, by either name, and return it.
 
-    Raises ConfigurationError if both names have one, or it is neither a map nor an object of its class.
+    Raises ConfigurationError if both names have one, or its written name has one that is not a map.
     """
-    is_object = isinstance(source.get(each.field), each.kind)
-    own = source.pop(each.field) if is_object else pop_group(source, each.field)
+    is_map = isinstance(source.get(each.field), Mapping | None)
+    own = pop_group(source, each.field) if is_map else source.pop(each.field)
     found = pop_group(source, each.key)
     if own is not None and found is not None:
         raise ConfigurationError(f"option {each.key} is given twice, also as {each.field}", key=each.key)

@@ -200,21 +200,24 @@ def _locate(
 
 def _written_values(source: dict[str, object]) -> dict[str, Any]:
     """Return the fields of ``Configuration`` that written options set."""
-    sections = {field: as_map(pop_value(source, each) or {}, f"option {field}") for field, each in _GROUPS.items()}
+    sections: dict[str, dict[str, object]] = {}
+    for field, each in _GROUPS.items():
+        found = pop_value(source, each)
+        sections[field] = {} if found is None else as_map(found, f"option {field}", field)
     client = dict(pop_group(source, "client") or {})
     for name in flatten(source):
         _check_unambiguous(name.partition(".")[0])
     for name in dict.fromkeys(name.partition(".")[0] for name in source):
         declared = KEYWORDS.get(name)
-        field = None if declared is None else _HOLDERS.get(declared.holder)
-        if field is None:
+        holder = None if declared is None else _HOLDERS.get(declared.holder)
+        if holder is None:
             continue
         is_map = isinstance(source.get(name, {}), Mapping)
         value = pop_group(source, name) if is_map else source.pop(name)
         if value is not None:
-            if name in sections[field]:
-                raise _twice(name, field)
-            sections[field][name] = value
+            if name in sections[holder]:
+                raise _twice(name, holder)
+            sections[holder][name] = value
     values = read_section(Section.CONNECTION, source | sections, directory=_TOP)
     for option in directory(Section.CLIENT).options:
         if option.field in values:
@@ -261,7 +264,7 @@ def _overlay(values: dict[str, Any], keywords: dict[str, object]) -> None:
     single: dict[str, dict[str, Any]] = {field: {} for field in _GROUPS}
     for name, value in keywords.items():
         if name == "client":
-            values["client"].update(as_map(value, "option client"))
+            values["client"].update(as_map(value, "option client", "client"))
             continue
         declared = find_keyword(name)
         if declared.holder in _HOLDERS:
@@ -276,7 +279,7 @@ def _overlay(values: dict[str, Any], keywords: dict[str, object]) -> None:
         if isinstance(value, each.kind):
             base = value
         elif value is not None:
-            changes = base.changes(as_map(value, f"option {field}"))
+            changes = base.changes(as_map(value, f"option {field}", field))
             for name in changes.keys() & single[field].keys():
                 raise _twice(name, field)
         values[field] = attrs.evolve(base, **changes, **single[field])
@@ -331,8 +334,8 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
     return as_map(data, f"configuration file {shown(str(path))}")
 
 
-def as_map(data: object, what: str) -> dict[str, object]:
+def as_map(data: object, what: str, key: str | None = None) -> dict[str, object]:
     """Return ``data`` as a dict of options; raises ConfigurationError if it is not a map."""
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"{what} must be a map of options, not {type(data).__name__}")
+        raise ConfigurationError(f"{what} must be a map of options, not {type(data).__name__}", key=key)
     return dict(data)

@@ -10,7 +10,6 @@ import difflib
 import enum
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import NoReturn
 
 import attrs
 
@@ -214,7 +213,7 @@ def written(option: Option, value: object) -> object:
 
     Raises ConfigurationError for an invalid value, or one of an unsupported option that is not its default.
     """
-    return _if_built(option, value, _written)
+    return _converted(option, value, _written_duration)
 
 
 def given(option: Option, value: object) -> object:
@@ -226,7 +225,7 @@ def given(option: Option, value: object) -> object:
         if option.optional:
             return None
         raise refuse(option, value, "must not be None")
-    return _if_built(option, value, _given)
+    return _converted(option, value, _given_duration)
 
 
 def default(option: Option) -> object:
@@ -237,9 +236,7 @@ def default(option: Option) -> object:
         return {}
     if option.kind is Kind.FLAG:
         return bool(option.default)
-    if option.kind is Kind.DURATION:
-        return _duration(option, _number(option, option.default, option.unit), SECONDS[option.unit])
-    return option.default
+    return _written_duration(option, option.default) if option.kind is Kind.DURATION else option.default
 
 
 def names_only(properties: Mapping[str, str]) -> str:
@@ -266,47 +263,41 @@ def refuse_on(transport: str, option: Option, value: object, condition: str = ""
         raise refuse(option, value, f"{place} does not have this option; use {others}{condition}, or leave it out")
 
 
-def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
-    """Convert a value with ``read``, allowing only None, the default or a choice for an option that is not built.
+def _converted(option: Option, value: object, duration: Callable[[Option, object], float | None]) -> object:
+    """Convert a value, allowing only None, the default or a choice for an option that is not built.
 
     The value of an option without an effect is returned unchecked.
     """
     if option.status is Status.NO_EFFECT:
         return value
     if option.status is Status.BUILT:
-        return read(option, value)
+        return _read(option, value, duration)
     try:
-        if read(option, value) in (None, default(option), *option.choices):
+        if _read(option, value, duration) in (None, default(option), *option.choices):
             return default(option)
     except ConfigurationError:
-        return _refuse_unbuilt(option, value)
-    return _refuse_unbuilt(option, value)
-
-
-def _refuse_unbuilt(option: Option, value: object) -> NoReturn:
+        pass  # refused below, with the reason
     reason = f": {option.doc}" if option.doc else ""
-    raise refuse(option, value, f"this option is known but not supported{reason}") from None
+    raise refuse(option, value, f"this option is known but not supported{reason}")
 
 
-def _written(option: Option, value: object) -> object:
+def _read(option: Option, value: object, duration: Callable[[Option, object], float | None]) -> object:
     if option.kind is Kind.FLAG:
         return _flag(option, value)
-    if option.kind is Kind.DURATION:
-        return _duration(option, _number(option, value, option.unit), SECONDS[option.unit])
-    return _plain(option, value)
+    return duration(option, value) if option.kind is Kind.DURATION else _plain(option, value)
 
 
-def _given(option: Option, value: object) -> object:
-    if option.kind is Kind.FLAG:
-        return _flag(option, value)
-    if option.kind is Kind.DURATION:
-        total = getattr(value, "total_seconds", None)  # a timedelta; this ring does not import datetime
-        number = float(total()) if callable(total) else _number(option, value, "s")
-        found = _duration(option, number, 1.0)
-        if isinstance(value, int | str) and number % 1000 == 0:
-            warn_of_milliseconds(number, option.field)
-        return found
-    return _plain(option, value)
+def _written_duration(option: Option, value: object) -> float | None:
+    return _duration(option, _number(option, value, option.unit), SECONDS[option.unit])
+
+
+def _given_duration(option: Option, value: object) -> float | None:
+    total = getattr(value, "total_seconds", None)  # a timedelta; this ring does not import datetime
+    number = float(total()) if callable(total) else _number(option, value, "s")
+    found = _duration(option, number, 1.0)
+    if isinstance(value, int | str) and number % 1000 == 0:
+        warn_of_milliseconds(number, option.field)
+    return found
 
 
 def _flag(option: Option, value: object) -> bool:
