@@ -245,14 +245,8 @@ class SenderPool:
     ) -> Sender:
         """Return the sender to a topic, opened if necessary.
 
-        Args:
-            topic: full topic name.
-            queue_subscription: for a queue, the subscription that is created before the first send
-                (``jms.precreateQueueSubscription``), so that the queue stores the messages. A topic and several queues
-                can share one sender.
-            transacted: see ``SenderOptions.transacted``.
-            schema: of all messages.
-            by_group: see ``sender_options``.
+        A queue's subscription is created before its first send (``jms.precreateQueueSubscription``), so that the queue
+        stores the messages. A topic and several queues can share one sender.
 
         Raises:
             ObjectClosedError: the factory is closed.
