@@ -44,11 +44,11 @@ def give_permits_twice() -> AbstractContextManager[Any]:
     """Permits are given twice."""
     usual = Permits.fill
 
-    def fill(self: Permits, queued: int, waiting: bool = False) -> None:
-        given = self._granted
-        usual(self, queued, waiting)
-        self._granted = given
-        usual(self, queued, waiting)
+    def fill(self: Permits, queued: int, waiting: bool | None = None, held: bool = False) -> None:
+        granted = self._granted
+        usual(self, queued, waiting, held)
+        self._granted = granted
+        usual(self, queued, waiting, held)
 
     return patch.object(Permits, "fill", fill)
 
