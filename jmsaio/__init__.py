@@ -42,10 +42,9 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
 from jmsaio.model.public import MODULE_NAMES, no_attribute, public, python_name
 from jmsaio.model.schema import Schema

@@ -23,10 +23,9 @@ from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, Tempor
 from jmsaio.model.durations import Duration
 from jmsaio.model.messages.kinds import Sendable
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import CONNECTION_NAMES, SESSION_NAMES, answers, created_by, public
 

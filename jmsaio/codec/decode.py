@@ -13,11 +13,10 @@ from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.kinds import KINDS
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.messages.sequential import BytesMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 
 #: Class of the message by its declared kind; a producer that is not JMS declares none.

@@ -12,8 +12,8 @@ import jmsaio
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.errors import MessageNotWriteableError
 from jmsaio.model.destinations import Queue
+from jmsaio.model.messages.message import TextMessage
 from jmsaio.model.messages.properties import Property
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Float, Long, Short
 
 Name = Callable[[str], str]

@@ -8,10 +8,9 @@ from typing import Any
 
 from jmsaio.model.destinations import Destination, Queue, Topic
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long, Short
 from tests.codec.cases import Described, value
 

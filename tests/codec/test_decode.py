@@ -10,10 +10,9 @@ from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageFormatError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import ReceivedRecord

@@ -15,10 +15,9 @@ from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long
 from jmsaio.model.wire import OutgoingRecord
 from tests.codec.strategies import loose_texts, properties

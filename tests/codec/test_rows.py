@@ -11,9 +11,8 @@ from jmsaio.codec import Stamp, bodies, encode, properties, rows
 from jmsaio.codec.rows import RawRow, to_record, to_row
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.wire import DELIVERY_COUNT, ReceivedRecord, WireId
 from tests.codec import golden_files

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.values import Float
 from jmsaio.selector import Selector, selector as module
 from tests.kit.records import Record

@@ -16,9 +16,8 @@ import attrs
 from jmsaio.codec.schemas.avro import evolving_reader
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage, is_shallow
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Float, Long, Short
 

@@ -20,10 +20,9 @@ from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.destinations import as_destination
 from jmsaio.model.headers import FIELDS, NOT_PROPERTIES, OF_APPLICATION, HeaderKind, Headers, Owner, is_provided
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import canonical_property
 
 _WRITTEN_BACK: Final = {header.attribute: header.field for header in FIELDS if header.owner is Owner.SEND}

@@ -1,4 +1,4 @@
-"""Message: headers, properties, read-only states, and the base of the five body types.
+"""Message, the base of the five body types: headers, properties, read-only states; and TextMessage.
 
 Jakarta Messaging 3.1, chapter 3 Jakarta Messaging message model.
 """
@@ -14,6 +14,7 @@ from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
 from jmsaio.model.messages.properties import MessageSource as MessageSource, Properties, Property as Property
 from jmsaio.model.public import MESSAGE_NAMES, answers
+from jmsaio.model.values import is_kind
 from jmsaio.model.wire import DELIVERY_COUNT
 
 T = TypeVar("T")
@@ -406,3 +407,54 @@ class Message(Properties):
         head = self._head
         shown = "" if head is None or head.message_id is None else f" {head.message_id}"
         return f"<{type(self).__name__}{shown}>"
+
+
+class TextMessage(Message):
+    """A message with a text. None and "" are different, and each is received as it was sent.
+
+    Args:
+        text: the text, or None.
+        properties: as for ``Message``.
+    """
+
+    __slots__ = ()
+    KIND: ClassVar[str] = "text"
+    _content: str | None
+
+    def __init__(self, text: str | None = None, *, properties: Mapping[str, Property] | None = None) -> None:
+        # The slots of Message, repeated here: this is the hot path of a sender.
+        self._session = self._head = self._properties = self._source = self._record = None
+        self._count = self._delivery = 0
+        self._read_only_body = self._read_only_properties = False
+        self._content = text if type(text) is str or text is None else _text(text)
+        if properties is not None:
+            self._put_properties(properties)
+
+    @property
+    def text(self) -> str | None:
+        """The text. Setting it on a received message raises MessageNotWriteableError."""
+        return self._content
+
+    @text.setter
+    def text(self, value: str | None) -> None:
+        self._check_body_writable()
+        self._content = value if type(value) is str or value is None else _text(value)
+
+    def get_text(self) -> str | None:
+        """Return the text."""
+        return self._content
+
+    def set_text(self, value: str | None) -> None:
+        """Set the text; see ``text``."""
+        self.text = value
+
+    def is_body_assignable_to(self, body_type: type) -> bool:
+        """Return True for str and its base classes (object, Sequence), and for any type if the text is None."""
+        return self._content is None or is_kind(str, body_type)
+
+
+def _text(value: object) -> str:
+    """Convert an instance of a str subclass to a plain str. Raises MessageFormatError for anything but text."""
+    if not isinstance(value, str):
+        raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")
+    return str.__str__(value)

@@ -15,8 +15,7 @@ from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.config import load
-from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered, numbers
 from tests.client.helpers import fill, rest, take, texts, transactions

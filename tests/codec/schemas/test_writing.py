@@ -14,7 +14,7 @@ from jmsaio.codec.schemas.reading import schema_reader
 from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.errors import ConfigurationError, IllegalArgumentError, MessageFormatError
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.message import TextMessage
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Char, Long
 

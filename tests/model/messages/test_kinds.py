@@ -17,10 +17,9 @@ from jmsaio.model.destinations import Queue
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.kinds import KINDS, MessageKind, adopt, is_foreign, message_for, outgoing, write_back
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.sequential import SequentialMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float
 from tests.kit.records import Record, decode
 

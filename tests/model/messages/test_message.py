@@ -11,10 +11,9 @@ from jmsaio.errors import IllegalStateError, InvalidDestinationError, MessageFor
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from tests.model.support import Source, received
 
 KINDS: dict[str, type[Message]] = {

@@ -17,8 +17,7 @@ from jmsaio.errors import (
     NumberFormatError,
     UnsupportedOperationError,
 )
-from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short
 from tests.model.support import PROPERTY_TYPES, READABLE, SAMPLES, Source, expected, received
 

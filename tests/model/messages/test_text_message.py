@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pytest
 
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.message import TextMessage
 from jmsaio.model.values import Char
 from tests.model.support import received
 

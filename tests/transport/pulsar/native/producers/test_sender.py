@@ -25,8 +25,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     SendInDoubtError,
 )
-from jmsaio.model.messages.message import Property
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.message import Property, TextMessage
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SenderOptions, SubscriptionType
