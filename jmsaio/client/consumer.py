@@ -213,7 +213,7 @@ class MessageConsumer(AsyncClosing):
         runtime, inbox = self._runtime, self._inbox
         if not runtime.started:
             return None
-        while (record := inbox.take()) is not None:
+        while (record := inbox.pop()) is not None:
             try:
                 message = self._open(record)
             except SchemaNeededError as needed:

@@ -10,7 +10,7 @@ subscription           acknowledged                      acknowledged: it is exc
 unsure                 redelivered after a second        redelivered after a second
 =====================  ================================  =====================================
 
-Starlight acknowledges on exclusive and negatively acknowledges on shared subscriptions, too. jmsaio differs in two
+Starlight also acknowledges on exclusive and negatively acknowledges on shared subscriptions. jmsaio differs in two
 points: messages are returned after a growing delay and at a limited rate (``jmsaio.rules.resting``), so no consumer
 spins; and an expired message is removed, while Starlight returns it every second forever.
 """

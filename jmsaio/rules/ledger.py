@@ -53,35 +53,35 @@ class DeliveryLedger(Generic[Inbox, Record]):
             entry = self._entries.pop(number, None)
             return [] if entry is None else [(entry[0], [entry[1]])]
         if self.scope is Scope.SESSION:
-            return self.take_all()
-        return self._take(list(takewhile(lambda held: held <= number, self._entries)))  # they are in order
+            return self.remove_all()
+        return self._remove(list(takewhile(lambda earlier: earlier <= number, self._entries)))  # they are in order
 
-    def take(self, number: int) -> tuple[Inbox, Record] | None:
+    def remove(self, number: int) -> tuple[Inbox, Record] | None:
         """Remove one delivery; return None if it is already settled."""
         return self._entries.pop(number, None)
 
-    def take_all(self) -> list[tuple[Inbox, list[Record]]]:
+    def remove_all(self) -> list[tuple[Inbox, list[Record]]]:
         """Remove every delivery, in order, grouped by inbox."""
-        return self._take(list(self._entries))
+        return self._remove(list(self._entries))
 
     def close(self) -> list[tuple[Inbox, list[Record]]]:
-        """Remove every delivery, as ``take_all``; ``left`` reports them from then on."""
+        """Remove every delivery, as ``remove_all``; ``was_left`` reports them from then on."""
         self._left |= self._entries.keys()
-        return self.take_all()
+        return self.remove_all()
 
-    def left(self, number: int) -> bool:
+    def was_left(self, number: int) -> bool:
         """Return whether delivery ``number`` was unsettled when the ledger was closed."""
         return number in self._left
 
     def concerns(self, inbox: Inbox) -> bool:
         """Return whether an inbox has unsettled deliveries."""
-        return any(held is inbox for held, _ in self._entries.values())
+        return any(owner is inbox for owner, _ in self._entries.values())
 
     def counts(self) -> Counter[Inbox]:
         """Return the number of unsettled deliveries of each inbox."""
         return Counter(inbox for inbox, _ in self._entries.values())
 
-    def _take(self, numbers: list[int]) -> list[tuple[Inbox, list[Record]]]:
+    def _remove(self, numbers: list[int]) -> list[tuple[Inbox, list[Record]]]:
         grouped: dict[int, tuple[Inbox, list[Record]]] = {}
         for number in numbers:
             inbox, record = self._entries.pop(number)

@@ -136,11 +136,11 @@ class Resting:
             if not self._ready[turns]:
                 del self._ready[turns]
 
-    def take(self, now: float) -> Bundle | None:
+    def pop(self, now: float) -> Bundle | None:
         """Remove and return the next bundle to be returned, or None."""
         self._refill(now)
         if self._hastened:
-            return self._leave(self._hastened.pop(0), now)
+            return self._remove(self._hastened.pop(0), now)
         heap, ready = self._heap, self._ready
         while heap and heap[0][0] <= now:
             bundle = heapq.heappop(heap)[2]
@@ -152,18 +152,18 @@ class Resting:
         if not ready[turns]:
             del ready[turns]
         self._budget -= len(bundle.records)
-        return self._leave(bundle, now)
+        return self._remove(bundle, now)
 
-    def take_hastened(self, owner: Hashable, now: float) -> Bundle | None:
+    def pop_hastened(self, owner: Hashable, now: float) -> Bundle | None:
         """Remove and return the next bundle of ``owner`` after ``hasten``, or None."""
         for bundle in self._hastened:
             if bundle.owner == owner:
                 self._hastened.remove(bundle)
-                return self._leave(bundle, now)
+                return self._remove(bundle, now)
         return None
 
     def wait(self, now: float) -> float | None:
-        """Return the seconds until ``take`` returns a bundle again, or None if nothing rests."""
+        """Return the seconds until ``pop`` returns a bundle again, or None if nothing rests."""
         if self._hastened:
             return 0.0
         budget = 0.0 if self._budget > 0 else (1 - self._budget) / RATE
@@ -171,7 +171,7 @@ class Resting:
             return budget
         return max(budget, self._heap[0][0] - now) if self._heap else None
 
-    def _leave(self, bundle: Bundle, now: float) -> Bundle:
+    def _remove(self, bundle: Bundle, now: float) -> Bundle:
         bundle.resting = False
         owner = bundle.owner
         if self._open.get((owner, bundle.turns)) is bundle:

@@ -23,21 +23,21 @@ def test_group_scope_settles_what_came_before() -> None:
     ledger, numbers = filled(Scope.GROUP)
     assert ledger.acknowledge(numbers[1]) == [("a", [0]), ("b", [1])]
     assert ledger.acknowledge(numbers[0]) == []
-    assert ledger.take_all() == [("a", [2]), ("b", [3])]
+    assert ledger.remove_all() == [("a", [2]), ("b", [3])]
 
 
 def test_individual_scope_settles_one() -> None:
     ledger, numbers = filled(Scope.INDIVIDUAL)
     assert ledger.acknowledge(numbers[2]) == [("a", [2])]
     assert ledger.acknowledge(numbers[2]) == []
-    assert ledger.take_all() == [("a", [0]), ("b", [1, 3])]
+    assert ledger.remove_all() == [("a", [0]), ("b", [1, 3])]
 
 
 def test_taken_deliveries_are_no_longer_there() -> None:
     ledger, numbers = filled(Scope.SESSION)
-    assert ledger.take(numbers[3]) == ("b", 3)
-    assert ledger.take(numbers[3]) is None
-    assert ledger.take_all() == [("a", [0, 2]), ("b", [1])]
+    assert ledger.remove(numbers[3]) == ("b", 3)
+    assert ledger.remove(numbers[3]) is None
+    assert ledger.remove_all() == [("a", [0, 2]), ("b", [1])]
     assert len(ledger) == 0
 
 
@@ -68,7 +68,7 @@ def test_a_channel_is_concerned_until_its_last_delivery_is_settled() -> None:
 
 def test_a_closed_ledger_knows_what_was_left() -> None:
     ledger, numbers = filled(Scope.SESSION)
-    ledger.take(numbers[0])
+    ledger.remove(numbers[0])
     assert ledger.close() == [("b", [1, 3]), ("a", [2])]
-    assert [ledger.left(number) for number in numbers] == [False, True, True, True]
-    assert ledger.close() == [] and ledger.left(numbers[1])
+    assert [ledger.was_left(number) for number in numbers] == [False, True, True, True]
+    assert ledger.close() == [] and ledger.was_left(numbers[1])

@@ -29,7 +29,7 @@ def entries(bundle: Bundle) -> list[int]:
 def taken(resting: Resting, now: float) -> list[int]:
     """The entries of everything that goes back at ``now``."""
     found: list[int] = []
-    while (bundle := resting.take(now)) is not None:
+    while (bundle := resting.pop(now)) is not None:
         found += entries(bundle)
     return found
 
@@ -54,7 +54,7 @@ def test_those_of_one_entry_go_back_together() -> None:
         resting.add("o", record(1, index), 0.0)
     add(resting, range(2, 4), 0.0)
     bundles = []
-    while (bundle := resting.take(1.0)) is not None:
+    while (bundle := resting.pop(1.0)) is not None:
         bundles.append(entries(bundle))
     assert sorted(bundles) == [[1] * 2 * BUNDLE, [2, 3]]
 
@@ -64,10 +64,10 @@ def test_a_place_stands_for_a_record() -> None:
     places = [(1, 0, -1, index) for index in range(3)]
     for place in places:
         resting.add("o", place, 0.0)
-    bundle = resting.take(1.0)
+    bundle = resting.pop(1.0)
     assert bundle is not None and (bundle.turns, bundle.records) == (0, places)
     assert resting.add("o", places[0], 1.0)
-    again = resting.take(2.0)
+    again = resting.pop(2.0)
     assert again is not None and (again.turns, again.records) == (1, places[:1])
 
 
@@ -124,9 +124,9 @@ def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
     add(resting, range(-3, 0), 0.0, "b")
     resting.hasten("b")
     assert resting.wait(0.0) == 0.0
-    bundle = resting.take_hastened("b", 0.0)
+    bundle = resting.pop_hastened("b", 0.0)
     assert bundle is not None and bundle.owner == "b" and len(bundle.records) == 3
-    assert resting.take_hastened("b", 0.0) is None and resting.count("b") == 0
+    assert resting.pop_hastened("b", 0.0) is None and resting.count("b") == 0
     resting.hasten()
     assert len(taken(resting, 0.0)) == 10 * BURST
 
@@ -145,9 +145,9 @@ def test_an_owner_gets_none_of_anothers_back() -> None:
     for owner, entry in (("a", 1), ("b", 2), ("a", 3)):
         add(resting, range(entry, entry + 1), 0.0, owner)
     resting.hasten()
-    bundle = resting.take_hastened("b", 0.0)
+    bundle = resting.pop_hastened("b", 0.0)
     assert bundle is not None and entries(bundle) == [2]
-    assert resting.take_hastened("b", 0.0) is None
+    assert resting.pop_hastened("b", 0.0) is None
     assert sorted(taken(resting, 0.0)) == [1, 3]
 
 
@@ -190,8 +190,8 @@ def test_no_more_entries_are_remembered_than_the_bound(monkeypatch: pytest.Monke
 
 def test_a_long_pause_saves_up_no_more_than_one_burst() -> None:
     resting = Resting()
-    assert resting.take(0.0) is None
-    assert resting.take(1e6) is None
+    assert resting.pop(0.0) is None
+    assert resting.pop(1e6) is None
     add(resting, range(3 * int(BURST)), 1e6)
     first = len(taken(resting, 1e6 + LONGEST))
     assert BURST <= first <= BURST + BUNDLE
@@ -201,7 +201,7 @@ def test_a_bundle_has_a_bounded_number_of_records() -> None:
     resting = Resting()
     add(resting, range(BUNDLE + 1), 0.0)
     sizes = []
-    while (bundle := resting.take(1.0)) is not None:
+    while (bundle := resting.pop(1.0)) is not None:
         sizes.append(len(bundle.records))
     assert sorted(sizes) == [1, BUNDLE]
 
@@ -254,7 +254,7 @@ def test_a_record_that_returns_while_its_owners_others_rest_goes_back_again() ->
     resting = Resting()
     add(resting, range(1, 2), 0.0)
     add(resting, range(2, 3), 0.05)
-    bundle = resting.take(1.0)
+    bundle = resting.pop(1.0)
     assert bundle is not None and entries(bundle) == [2]
     assert resting.add("o", record(2), 1.0)
     assert sorted(taken(resting, 10.0)) == [1, 2]
@@ -360,7 +360,7 @@ def test_a_record_that_went_back_twice_is_credited_once_it_stays_away() -> None:
     for now in (1.0, 2.5):
         resting.add("b", record(-1), now)
         resting.hasten("b")
-        assert resting.take_hastened("b", now) is not None
+        assert resting.pop_hastened("b", now) is not None
     assert budget(resting, 1.0 + GONE) == pytest.approx(GONE * RATE)
     _, left = (budget(resting, 2.4 + GONE) for _ in range(2))
     assert budget(resting, 2.5 + GONE) == pytest.approx(left + 0.1 * RATE + GAIN)

@@ -106,7 +106,7 @@ class Deliveries:
 
     async def acknowledge_all(self) -> None:
         """Acknowledge every delivery of the session."""
-        await self.carry_out(self.ledger.take_all())
+        await self.carry_out(self.ledger.remove_all())
 
     async def acknowledge_one(self, number: int) -> None:
         """Acknowledge one delivery, whatever the scope; in a transacted session commit does that.
@@ -116,10 +116,10 @@ class Deliveries:
         """
         if self.mode is AcknowledgeMode.TRANSACTED:
             return
-        entry = self.ledger.take(number)
+        entry = self.ledger.remove(number)
         if entry is not None:
             await self.carry_out([(entry[0], [entry[1]])])
-        elif self.ledger.left(number):
+        elif self.ledger.was_left(number):
             raise ObjectClosedError(
                 "the session was closed before the message was acknowledged, so it is redelivered; close the session "
                 "after the block"
@@ -138,26 +138,26 @@ class Deliveries:
 
     def acknowledge_deferred(self, number: int) -> None:
         """Acknowledge a deferred delivery, in AUTO and DUPS_OK mode."""
-        entry = self.ledger.take(number)
+        entry = self.ledger.remove(number)
         if entry is not None:
             entry[0].settlement.acknowledge_for_caller((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """Undo a deferred delivery, in AUTO and DUPS_OK mode; its message is the next one again, uncounted."""
-        entry = self.ledger.take(number)
+        entry = self.ledger.remove(number)
         if entry is not None:
             entry[0].put_back(entry[1])
 
     async def redeliver_one(self, number: int) -> None:
         """Redeliver the message of a failed delivery, counted."""
-        entry = self.ledger.take(number)
+        entry = self.ledger.remove(number)
         if entry is not None:
             self._redeliver(entry[0], [entry[1]])
             await self.close_settled()
 
     async def redeliver_all(self) -> None:
         """Redeliver every unsettled delivery, counted, in order, before later messages."""
-        await self.redeliver(self.ledger.take_all())
+        await self.redeliver(self.ledger.remove_all())
 
     async def redeliver(self, commands: Commands) -> None:
         """Redeliver records that were removed from the ledger, counted, in order, before later messages.

@@ -281,7 +281,7 @@ class Inbox:
         """The error that a receive raises once the inbox is empty."""
         return self.failure or self.refusal
 
-    def take(self) -> ReceivedRecord | None:
+    def pop(self) -> ReceivedRecord | None:
         """Remove and return the application's next record, or None. Records that expired meanwhile are removed."""
         records = self.records
         if not records:
@@ -367,7 +367,7 @@ class Inbox:
         deadline = Deadline.after(timeout)
         try:
             self.release()
-            await self.siblings.give_back(self)
+            await self.siblings.return_resting(self)
         finally:
             try:
                 await self.settlement.aclose(deadline.left())

@@ -69,7 +69,7 @@ class Listeners:
         """Return the next call of a listener, with inboxes in turn; None without messages."""
         for _ in range(len(self._turns)):
             inbox = self._turns.popleft()
-            record = inbox.take()
+            record = inbox.pop()
             if record is None and inbox.failure is not None:
                 # no receive will raise it, and no more messages will arrive
                 self.reports.add(inbox.failure, about={**self.where(), **inbox.where()})

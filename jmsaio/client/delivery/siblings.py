@@ -1,4 +1,4 @@
-"""Consumers of one process that share a subscription: each hands the records that it rejects to the others directly.
+"""Consumers of one process that share a subscription: each passes the records that it rejects to the others.
 
 A record is settled by the receiver that received it, whichever consumer delivers it. Records that none of them selects
 rest (``jmsaio.rules.resting``) and are returned to the broker from time to time, for consumers of other processes. They
@@ -52,7 +52,7 @@ class Siblings:
             self._arm()
 
     def leave(self, inbox: Member) -> list[ReceivedRecord]:
-        """Remove a consumer; return the records that it handed to others, if undelivered.
+        """Remove a consumer; return the records that it passed to others, if undelivered.
 
         Its resting records are returned soon.
         """
@@ -64,13 +64,13 @@ class Siblings:
         self._arm()
         return withdrawn
 
-    async def give_back(self, inbox: Member) -> None:
+    async def return_resting(self, inbox: Member) -> None:
         """Return the resting records of an inbox that has left, before its receiver is closed.
 
         Cancelling: all are returned nevertheless, so that none counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
-        while (bundle := self._resting.take_hastened(inbox.settlement, self._timers.clock.steady())) is not None:
+        while (bundle := self._resting.pop_hastened(inbox.settlement, self._timers.clock.steady())) is not None:
             self._return(bundle)
             try:
                 await asyncio.sleep(0)
@@ -84,13 +84,13 @@ class Siblings:
         """Hand a record that ``inbox`` rejects to a sibling that accepts it; else it rests after ``set_aside``."""
         owner = inbox.settlement.release(record)
         if len(self._members) > 1:
-            taker = self._taker(inbox, record)
-            if taker is not None:
-                taker.add(record, owner)
+            acceptor = self._acceptor(inbox, record)
+            if acceptor is not None:
+                acceptor.add(record, owner)
                 return
         self._fresh.setdefault(owner, []).append(record)
 
-    def _taker(self, inbox: Member, record: ReceivedRecord) -> Member | None:
+    def _acceptor(self, inbox: Member, record: ReceivedRecord) -> Member | None:
         """Return a sibling that accepts a record: in turn, starting with those that wait for one."""
         now = self._timers.milliseconds()
         self._turn = turn = (self._turn + 1) % len(self._members)
@@ -144,7 +144,7 @@ class Siblings:
 
     def _ring(self) -> None:
         self._timer = None
-        bundle = self._resting.take(self._timers.clock.steady())
+        bundle = self._resting.pop(self._timers.clock.steady())
         if bundle is not None:
             self._return(bundle)
         self._arm()

@@ -362,7 +362,7 @@ class LocalTransaction:
         if failure is not None:
             await self._rollback()
             raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
-        deliveries = runtime.deliveries.ledger.take_all()
+        deliveries = runtime.deliveries.ledger.remove_all()
         handle = self.work.handle
         self.work = self._new_work()
         if handle is not None:

@@ -130,7 +130,7 @@ async def test_nothing_is_taken_that_no_one_wants() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
     made.want(False)
-    assert made.fill() is False and len(receiver.records) == 1 and made.take() is None
+    assert made.fill() is False and len(receiver.records) == 1 and made.pop() is None
     made.want(True)
     assert made.fill() is False and numbers(made) == [1]
 
@@ -148,7 +148,7 @@ async def test_what_can_not_be_read_reaches_the_consumer(filter: Filter) -> None
     record = UnreadableRecord()
     made = inbox(Receiver([record]), filter)
     made.fill()
-    assert made.take() is record
+    assert made.pop() is record
 
 
 async def test_a_full_batch_asks_again() -> None:
@@ -191,7 +191,7 @@ async def test_expired_records_go_to_the_dead_letters_by_choice() -> None:
     moved = {"a": "b", "JMS_jmsaio_expired_at": "5", "JMS_jmsaio_expired_at_jsmtype": "long"}
     assert receiver.calls == [("dead letter", 1, moved)]
     await asyncio.sleep(0.1)
-    assert [made.take() is not None for _ in range(3)] == [True, True, False]
+    assert [made.pop() is not None for _ in range(3)] == [True, True, False]
     assert [call[:2] for call in receiver.calls] == [("dead letter", 1), ("dead letter", 4)]
 
 
@@ -202,7 +202,7 @@ async def test_records_that_expire_in_the_inbox_are_not_delivered() -> None:
     made.fill()
     assert numbers(made) == [1, 2]
     await asyncio.sleep(0.1)
-    taken = made.take()
+    taken = made.pop()
     assert taken is not None and taken.message_id == WireId(1, 2)
     assert receiver.calls == [("ack", 1)]
 
@@ -301,7 +301,7 @@ async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> No
     receiver = Receiver([numbered(1)])
     open = inbox(receiver, Filter())
     open.fill()
-    record = open.take()
+    record = open.pop()
     assert record is not None
     receiver.refusal = TransportError("the connection is lost")
     open.settlement.acknowledge_soon(record)
@@ -313,11 +313,11 @@ async def test_a_record_put_back_may_expire_in_the_inbox() -> None:
     receiver = Receiver([numbered(1)])
     open = inbox(receiver, Filter())
     open.fill()
-    record = open.take()
+    record = open.pop()
     assert isinstance(record, Record)
     record.properties["JMSExpiration"] = "1"
     open.put_back(record)
-    assert open.take() is None
+    assert open.pop() is None
     assert receiver.calls == [("ack", 1)]
 
 
@@ -380,7 +380,7 @@ async def test_a_full_inbox_is_filled_again_when_half_of_it_was_taken() -> None:
         asked.clear()
         found = []
         for _ in range(4):
-            made.take()
+            made.pop()
             found.append(len(asked))
         assert found == expected
 
@@ -418,7 +418,7 @@ async def test_siblings_hand_over_no_more_bytes_than_its_share() -> None:
         made.add(numbered(number), made.settlement)
     assert not made.accepts(large, 0)
     assert made.accepts(numbered(2), 0)
-    made.take()
+    made.pop()
     assert made.accepts(large, 0)
     made.add(large, made.settlement)
     assert not made.accepts(numbered(3), 0)
@@ -469,7 +469,7 @@ async def test_what_expired_in_the_inbox_makes_room_too() -> None:
     made.records.append(numbered(4))
     asked.clear()
     await asyncio.sleep(0.1)
-    assert made.take() is not None and made.take() is None
+    assert made.pop() is not None and made.pop() is None
     assert receiver.calls == [("ack", number) for number in range(4)] and asked == [made]
 
 
@@ -477,7 +477,7 @@ async def test_what_expired_in_the_inbox_makes_room_too() -> None:
 async def test_a_record_without_an_expiration_does_not_expire_in_the_inbox(never: str) -> None:
     made = inbox(Receiver([numbered(1, {"JMSExpiration": never})]), Filter())
     made.fill()
-    assert made.take() is not None
+    assert made.pop() is not None
 
 
 async def test_deliveries_of_a_settled_message_are_not_counted_any_longer() -> None:
@@ -546,7 +546,7 @@ async def test_a_higher_priority_comes_first_only_where_that_is_asked_for(by_pri
     records = [numbered(1, {"JMSPriority": "1"}), numbered(2, {"JMSPriority": "9"})]
     made = inbox(Receiver(records), Filter(), by_priority=by_priority)
     made.fill()
-    taken = [made.take() for _ in records]
+    taken = [made.pop() for _ in records]
     assert [record.message_id.entry for record in taken if record is not None] == order
 
 
@@ -558,10 +558,10 @@ async def test_by_priority_what_arrives_behind_undelivered_records_is_taken_at_o
     made.want(False)
     receiver.records = [numbered(number, {"JMSPriority": "9"}) for number in range(4, 7)]
     assert made.fill() is False and len(receiver.records) == 3  # the inbox is full
-    taken = [made.take() for _ in range(7)]
+    taken = [made.pop() for _ in range(7)]
     assert [record.message_id.entry for record in taken if record is not None] == [0, 1, 4, 5, 6, 2, 3]
     receiver.records = [numbered(8)]
-    assert made.fill() is False and made.take() is None and len(receiver.records) == 1
+    assert made.fill() is False and made.pop() is None and len(receiver.records) == 1
 
 
 async def test_a_wake_before_there_is_a_consumer_and_a_cancelled_wait_do_no_harm() -> None:
@@ -606,7 +606,7 @@ async def test_what_is_handed_over_may_expire_in_the_inbox() -> None:
     made.add(numbered(1, {"JMSExpiration": str(made.settlement.timers.milliseconds() + 50)}), made.settlement)
     made.add(numbered(2), made.settlement)
     await asyncio.sleep(0.1)
-    taken = made.take()
+    taken = made.pop()
     assert taken is not None and taken.message_id.entry == 2
 
 
@@ -622,7 +622,7 @@ async def test_a_record_expires_in_the_millisecond_that_it_names() -> None:
     now = made.settlement.timers.milliseconds()
     for left in (1, 0):
         made.put_back(numbered(left, {"JMSExpiration": str(now + left)}))
-    taken = made.take()
+    taken = made.pop()
     assert taken is not None and taken.message_id.entry == 1
 
 
@@ -670,7 +670,7 @@ async def test_a_wait_asks_the_receiver_only_for_what_it_does_not_tell_by_itself
     made.arrival().cancel()
     assert asked == [made]  # never asked before
     made.fill()
-    assert made.take() is not None
+    assert made.pop() is not None
     made.arrival().cancel()
     assert asked == [made]  # it has had nothing more, and wakes the inbox
     receiver.error = TransportError("the connection is lost")

@@ -230,7 +230,7 @@ async def test_an_inbox_whose_records_another_session_has_is_left_to_it_if_that_
     receiver, taker, asked = Receiver([numbered(1), numbered(2)]), inbox(Receiver(), Filter()), []
     made = inbox(receiver, Filter())
     made.fill()
-    delivered = made.take()
+    delivered = made.pop()
     assert delivered is not None
 
     def keep(one: Inbox, transport: Any) -> bool:

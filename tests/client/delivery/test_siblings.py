@@ -82,14 +82,14 @@ async def test_a_rejected_record_goes_to_a_sibling_at_once(name: Name, monkeypat
 
 
 async def test_resting_records_cost_nothing_until_they_go_back(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_bundle, asked = resting.Resting.take, 0
+    take_bundle, asked = resting.Resting.pop, 0
 
     def counted(self: resting.Resting, now: float) -> resting.Bundle | None:
         nonlocal asked
         asked += 1
         return take_bundle(self, now)
 
-    monkeypatch.setattr(resting.Resting, "take", counted)
+    monkeypatch.setattr(resting.Resting, "pop", counted)
     queue = jmsaio.Queue(name("idle"))
     async with (
         jmsaio.connect(f"memory://{name('siblings')}") as connection,
@@ -313,7 +313,7 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
     inbox, turns = inbox_of(consumer), 0
     inbox.detach()  # as its close begins
     bundles = len(resting_of(inbox.siblings)._hastened)
-    giving = asyncio.create_task(inbox.siblings.give_back(inbox))
+    giving = asyncio.create_task(inbox.siblings.return_resting(inbox))
     await asyncio.sleep(0)
     giving.cancel()
     while not giving.done():
@@ -505,7 +505,7 @@ async def test_resting_records_go_back_at_once_when_a_consumer_comes_or_theirs_l
 async def test_resting_records_of_a_consumer_that_left_are_back_before_its_receiver_closes() -> None:
     group, giver, _ = resting_group()
     group.leave(giver)
-    await group.give_back(giver)
+    await group.return_resting(giver)
     assert giver.own.calls == [("nack", 0.0, False, 1)]
 
 
@@ -530,7 +530,7 @@ async def test_a_group_is_known_until_nothing_rests() -> None:
     group.set_aside()
     group.leave(giver)
     assert siblings.siblings("b", wanted, LoopTimers()) is group
-    await group.give_back(giver)
+    await group.return_resting(giver)
     other = siblings.siblings("b", wanted, LoopTimers())
     assert other is not group
     group.leave(giver)  # again, as a close does; it must not end the other group
@@ -568,7 +568,7 @@ async def test_a_receiver_that_ended_has_given_its_resting_records_back() -> Non
 async def test_a_cancelled_close_gives_resting_records_back_nevertheless() -> None:
     group, giver, _ = resting_group()
     group.leave(giver)
-    giving = asyncio.ensure_future(group.give_back(giver))
+    giving = asyncio.ensure_future(group.return_resting(giver))
     await asyncio.sleep(0)
     giving.cancel()
     await asyncio.wait([giving])
