@@ -66,10 +66,10 @@ class Resting:
     """The resting records of one subscription. Times are seconds of one clock.
 
     Attributes:
-        crediting: whether records that do not return count as taken by others; False while receiving pauses.
+        full: owners whose receiving pauses; meanwhile records that do not return don't count as taken by others.
     """
 
-    crediting: bool = True
+    full: set[Hashable] = attrs.field(factory=set, init=False)
     _open: dict[tuple[Hashable, int], Bundle] = attrs.field(factory=dict, init=False)
     _last: dict[Hashable, Bundle] = attrs.field(factory=dict, init=False)
     _heap: list[tuple[float, int, Bundle]] = attrs.field(factory=list, init=False)
@@ -200,7 +200,7 @@ class Resting:
         while pending and pending[0][0] <= now - GONE:
             when, entry = heapq.heappop(pending)
             known = returned.get(entry)
-            if self.crediting and known is not None and known.when == when:
+            if not self.full and known is not None and known.when == when:
                 returned[entry] = attrs.evolve(known, gone=True)
                 self._budget += GAIN * known.size
         self._budget = max(-BURST, min(BURST, self._budget))

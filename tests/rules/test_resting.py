@@ -155,7 +155,7 @@ def test_nothing_is_credited_where_receiving_pauses() -> None:
     """Returned records wait unseen then; no one else took them."""
     resting = Resting()
     add(resting, range(10 * int(BURST)), 0.0)
-    resting.crediting = False
+    resting.full.add("paused")
     taken(resting, 1.0)
     assert len(taken(resting, 2.0 + GONE)) <= RATE * (1 + GONE) + BUNDLE
 

@@ -126,12 +126,12 @@ class Settlement:
         return adopted[1]
 
     def _by_owner(
-        self, records: Sequence[ReceivedRecord], find: Callable[[ReceivedRecord], Settlement]
+        self, records: Sequence[ReceivedRecord], *, release: bool = True
     ) -> list[tuple[Settlement, list[ReceivedRecord]]]:
         """Group records by their owners, this one last: its error is raised, and must not affect the others."""
         parts: dict[Settlement, list[ReceivedRecord]] = {}
         for record in records:
-            parts.setdefault(find(record), []).append(record)
+            parts.setdefault(self.release(record) if release else self.owner(record), []).append(record)
         return sorted(parts.items(), key=lambda part: part[0] is self)
 
     def acknowledge_soon(self, record: ReceivedRecord) -> None:
@@ -177,14 +177,10 @@ class Settlement:
         """Acknowledge the waiting records."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self._guard(self.acknowledge, waiting)
-
-    def _guard(self, settle: Callable[[Sequence[ReceivedRecord]], None], records: Sequence[ReceivedRecord]) -> None:
-        """Settle records for which no caller waits."""
-        try:
-            settle(records)
-        except JMSError as error:
-            self._failed(error)
+            try:
+                self.acknowledge(waiting)
+            except JMSError as error:
+                self._failed(error)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records; those of another receiver that was closed meanwhile are redelivered, with a warning.
@@ -204,7 +200,7 @@ class Settlement:
 
     def _acknowledge_by_owner(self, records: Sequence[ReceivedRecord], transaction: Transaction | None) -> None:
         closed: ObjectClosedError | None = None
-        for owner, part in self._by_owner(records, self.release):
+        for owner, part in self._by_owner(records):
             if owner is self:
                 self.own.acknowledge(part, transaction)
                 continue
@@ -239,7 +235,7 @@ class Settlement:
         if not self._adopted:
             self.own.negative_acknowledge(records, delay, counted=counted)
             return
-        for owner, part in self._by_owner(records, self.release):
+        for owner, part in self._by_owner(records):
             try:
                 owner.own.negative_acknowledge(part, delay, counted=counted)
             except ObjectClosedError as error:
@@ -274,7 +270,7 @@ class Settlement:
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count one more delivery of records."""
-        for owner, part in self._by_owner(records, self.owner):
+        for owner, part in self._by_owner(records, release=False):
             owner.own.count_delivery(part)
 
     def _count_return(self, record: ReceivedRecord) -> int:
@@ -332,7 +328,10 @@ class Settlement:
     def _return_unreadable(self, record: ReceivedRecord) -> None:
         retained = self.claim(record)
         if retained is not None:
-            self._guard(self.negative_acknowledge, (retained,))
+            try:
+                self.negative_acknowledge((retained,))
+            except JMSError as error:
+                self._failed(error)
 
     def detach(self) -> None:
         """Acknowledge the waiting records, and return unreadable ones to the broker at once."""

@@ -40,7 +40,6 @@ class Siblings:
     _resting: Resting = attrs.field(factory=Resting, init=False)
     _fresh: dict[Settlement, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: Timer | None = attrs.field(default=None, init=False)
-    _full: set[Settlement] = attrs.field(factory=set, init=False)
     _warned: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
 
@@ -118,8 +117,7 @@ class Siblings:
         settlement = inbox.settlement
         if self._resting.count(settlement) < settlement.max_resting:
             return True
-        self._full.add(settlement)
-        self._resting.crediting = False
+        self._resting.full.add(settlement)
         if not self._warned:
             self._warned = True
             _log.warning(
@@ -156,10 +154,9 @@ class Siblings:
             owner.own.negative_acknowledge(bundle.records, 0.0, counted=False)
         except JMSError as error:
             _log.debug("resting records were given back when their receiver ended: %s", error)
-        if owner in self._full:
+        if owner in self._resting.full:
             if 2 * self._resting.count(owner) < owner.max_resting:
-                self._full.discard(owner)
-                self._resting.crediting = not self._full
+                self._resting.full.discard(owner)
             for member in self._members:
                 if member.settlement is owner:
                     member.wake()

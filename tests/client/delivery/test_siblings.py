@@ -458,11 +458,11 @@ async def test_receiving_goes_on_once_less_than_half_of_what_may_rest_does() -> 
         group.reject(giver, numbered(number))
         group.set_aside()
         await asyncio.sleep(0.02)  # each in a bundle of its own
-    assert not group.has_room(giver) and resting_of(group).crediting is False
+    assert not group.has_room(giver) and resting_of(group).full == {giver.settlement}
     crediting = {}
     while resting_of(group).count(giver.settlement):
         await asyncio.sleep(0.001)
-        crediting[resting_of(group).count(giver.settlement)] = resting_of(group).crediting
+        crediting[resting_of(group).count(giver.settlement)] = not resting_of(group).full
     assert crediting == {4: False, 3: False, 2: False, 1: True, 0: True}
     assert (giver.wakes, other.wakes) == (3, 0)
     assert group.has_room(giver)
