@@ -553,3 +553,19 @@ async def test_a_listener_is_not_set_while_a_receive_waits(name: Name) -> None:
         consumer.set_message_listener(None)
         await fill(connection, queue, 1)
         assert await receive(consumer) == "0"
+
+
+async def test_what_a_closed_consumer_did_not_select_comes_before_what_it_did_not_receive(name: Name) -> None:
+    async with (
+        jmsaio.connect("memory://order-after-close") as connection,
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+    ):
+        queue = session.create_queue(name("order"))
+        producer = await session.create_producer(queue)
+        async with session.create_consumer(queue, selector="parity = 1") as consumer:
+            for number in (0, 1, 2):
+                await producer.send(str(number), properties={"parity": number % 2})
+            assert await consumer.receive_body(str, timeout=20) == "1"
+            await producer.send("3", properties={"parity": 1})
+        async with session.create_consumer(queue) as consumer:
+            assert [await consumer.receive_body(str, timeout=20) for _ in range(3)] == ["0", "2", "3"]

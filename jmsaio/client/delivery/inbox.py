@@ -352,8 +352,9 @@ class Inbox:
             self.settlement.negative_acknowledge(rest, counted=False)
 
     async def stop(self, timeout: float) -> None:
-        """Stop the receiver of a detached inbox, so that others receive its messages."""
+        """Stop the receiver of a detached inbox, so that others receive its messages, in their order."""
         if self.filter.shared:
+            await self.siblings.return_resting(self)
             await self.settlement.own.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
