@@ -313,6 +313,8 @@ def test_a_keyword_of_producer_or_consumer_needs_no_map() -> None:
         "memory:?send_timeout=10&dead_letter.max_redeliver_count=3",
         {"brokerServiceUrl": "memory:", "send_timeout": 10, "dead_letter": {"maxRedeliverCount": 3}},
         {"brokerServiceUrl": "memory:", "producer": {"send_timeout": "10"}, "dead_letter.max_redeliver_count": "3"},
+        "memory:?producer.send_timeout=10&consumer.dead_letter.max_redeliver_count=3",
+        {"brokerServiceUrl": "memory:", "send_timeout": 10, "consumer": {"dead_letter.max_redeliver_count": 3}},
     ],
 )
 def test_it_works_in_a_url_and_in_a_map_with_durations_in_seconds(config: Any) -> None:

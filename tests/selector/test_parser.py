@@ -246,6 +246,9 @@ def test_depth_is_limited() -> None:
         parse("(" * (MAX_DEPTH - 1) + "a = 1" + ")" * (MAX_DEPTH - 1))
     with pytest.raises(InvalidSelectorError, match="deeper"):
         parse("(" * 32_000 + "a" + ")" * 32_000)
+    with pytest.raises(InvalidSelectorError, match="deeper") as caught:
+        parse("NOT " * 100 + "a")
+    assert caught.value.column == len("NOT ") * MAX_DEPTH + 1  # the first part that is too deep
 
 
 @pytest.mark.parametrize(
