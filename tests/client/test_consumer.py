@@ -569,3 +569,24 @@ async def test_what_a_closed_consumer_did_not_select_comes_before_what_it_did_no
             await producer.send("3", properties={"parity": 1})
         async with session.create_consumer(queue) as consumer:
             assert [await consumer.receive_body(str, timeout=20) for _ in range(3)] == ["0", "2", "3"]
+
+
+async def test_a_consumer_whose_close_is_cancelled_receives_no_more(name: Name) -> None:
+    async with (
+        jmsaio.connect("memory://cancelled-close") as connection,
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+        connection.create_session() as other,
+    ):
+        queue = session.create_queue(name("cancelled"))
+        producer = await session.create_producer(queue)
+        first = await session.create_consumer(queue, selector="parity = 1")
+        for number in (0, 1, 2):
+            await producer.send(str(number), properties={"parity": number % 2})
+        assert await first.receive_body(str, timeout=20) == "1"
+        closing = asyncio.create_task(first.close())
+        await asyncio.sleep(0)
+        closing.cancel()  # while it returns what it rejected
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        async with other.create_consumer(queue) as consumer:
+            assert [await consumer.receive_body(str, timeout=20) for _ in range(2)] == ["0", "2"]

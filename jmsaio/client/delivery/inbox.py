@@ -354,8 +354,10 @@ class Inbox:
     async def stop(self, timeout: float) -> None:
         """Stop the receiver of a detached inbox, so that others receive its messages, in their order."""
         if self.filter.shared:
-            await self.siblings.return_resting(self)
-            await self.settlement.own.stop(timeout)
+            try:
+                await self.siblings.return_resting(self)
+            finally:
+                await self.settlement.own.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
         """Return the remaining records and close the receiver. Idempotent."""
