@@ -215,7 +215,7 @@ class Settlement:
 
     def drop(self, record: ReceivedRecord) -> None:
         """Acknowledge a record that no consumer selects."""
-        self.release(record).own.acknowledge((record,))
+        self._acknowledge_by_owner((record,), None)
         self.forget(record)
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:

@@ -309,11 +309,12 @@ async def test_what_is_left_goes_back_at_close() -> None:
 
 async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) -> None:
     owner, adopter, _ = pair(Closed())
-    records: list[Any] = [numbered(1), numbered(2)]
+    records: list[Any] = [numbered(1), numbered(2), numbered(3)]
     for record in records:
         adopter.adopt(record, owner, INBOX)
     adopter.acknowledge(records[:1])
-    adopter.negative_acknowledge(records[1:], 0.0)
+    adopter.negative_acknowledge(records[1:2], 0.0)
+    adopter.drop(records[2])  # it expired
     assert "are redelivered" in caplog.text and not owner.transferred
 
 
