@@ -112,7 +112,7 @@ app.add_command(_EARLIER, "subscription")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with ``arguments``, by default those of the process; return the exit code."""
+    """Run the command line with ``arguments``, by default the process's; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     noted: dict[str, bool] = {}
     try:

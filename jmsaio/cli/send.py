@@ -239,7 +239,7 @@ class SendsInFlight:
     _pending: deque[asyncio.Future[Receipt]] = attrs.field(factory=deque, init=False)
 
     async def add(self, sending: Awaitable[asyncio.Future[Receipt]]) -> None:
-        """Add a send, waiting while too many are in flight. Raises its error or that of an earlier send."""
+        """Add a send, waiting while too many are in flight. Raises its error or an earlier send's."""
         pending = self._pending
         with self._counting():
             pending.append(await sending)

@@ -34,7 +34,7 @@ from jmsaio.model.public import PRODUCER_NAMES, answers, created_by, public
 class JMSProducer:
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
-    Property getters convert and raise as those of ``Message``.
+    Property getters convert and raise as ``Message``'s.
 
     Created by ``context.create_producer``; it does not need to be closed.
     """

@@ -47,7 +47,7 @@ _UUID_LENGTH: Final = 37
 
 
 def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
-    """Write the headers that the application owns; ``namespace`` is that of a reply destination without one.
+    """Write the headers that the application owns; ``namespace`` applies to a reply destination without one.
 
     Raises MessageFormatError for a lone surrogate, InvalidDestinationError for another JMSReplyTo than a destination.
     """

@@ -26,7 +26,7 @@ AUTO = "auto"
 
 @attrs.frozen
 class BrokerAddress:
-    """The address of a broker: its URL with every port and without options, and that of its REST interface."""
+    """The address of a broker: its URL with every port and without options, and the URL of its REST interface."""
 
     scheme: str
     broker_name: str

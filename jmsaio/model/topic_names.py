@@ -58,5 +58,5 @@ PROBE_TOPIC: Final = "jmsaio-same-cluster"
 
 
 def is_temporary(topic: str) -> bool:
-    """Return whether a full topic name is that of a temporary destination, jmsaio's or Java's."""
+    """Return whether a full topic name belongs to a temporary destination, jmsaio's or Java's."""
     return topic.rpartition("/")[2].startswith((QUEUE_PREFIX, TOPIC_PREFIX))

@@ -36,7 +36,7 @@ class Batch:
     def add(self, packed: bytes, payload: bytes | None, event_time: int = 0, key: bytes | None = None) -> int:
         """Add a message with packed properties, and return the bytes that it takes.
 
-        Consumers count its sequence id from that of the batch.
+        Consumers count its sequence id from the batch's.
         """
         size = -1 if payload is None else len(payload)
         this = size, event_time, key
@@ -115,7 +115,7 @@ def split(data: bytes, start: int, count: int, shapes: dict[int, Shape] | None =
         rest = data[middle:body]
         single = find(rest)
         if single is None:
-            if rest[:1] == _TAG:  # more properties than those of the shape
+            if rest[:1] == _TAG:  # more properties than the shape has
                 middle, places = _after_properties(data, middle, body, index), None
                 rest = data[middle:body]
             single = known[rest] = decode_single(data, middle, body)

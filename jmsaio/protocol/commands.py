@@ -1,6 +1,6 @@
 """The commands between a client and a broker of Pulsar 4.0: numbers, fields, and a whole frame of each.
 
-Each is a message inside ``BaseCommand``, under the field whose number is that of the command. SEND, MESSAGE, ACK and
+Each is a message inside ``BaseCommand``, under the field with the command's number. SEND, MESSAGE, ACK and
 SEND_RECEIPT are frequent and therefore also written and read by hand, in ``messages``.
 """
 

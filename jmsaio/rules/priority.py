@@ -30,22 +30,22 @@ class PriorityBuffer:
             yield from queue
 
     def append(self, record: ReceivedRecord) -> None:
-        """Append a record after those of its priority."""
+        """Append a record after the others of its priority."""
         self._queues[self._priority(record)].append(record)
         self._size += 1
 
     def extend(self, records: Iterable[ReceivedRecord]) -> None:
-        """Append records after those of their priorities, in order."""
+        """Append records after the others of their priorities, in order."""
         for record in records:
             self.append(record)
 
     def appendleft(self, record: ReceivedRecord) -> None:
-        """Insert a record before those of its priority."""
+        """Insert a record before the others of its priority."""
         self._queues[self._priority(record)].appendleft(record)
         self._size += 1
 
     def extendleft(self, records: Iterable[ReceivedRecord]) -> None:
-        """Insert records before those of their priorities, one after the other, as ``deque.extendleft``."""
+        """Insert records before the others of their priorities, one by one, as ``deque.extendleft``."""
         for record in records:
             self.appendleft(record)
 

@@ -89,7 +89,7 @@ def objection(text: str) -> str | None:
 def _compare(node: Node, *, exact: bool, negated: bool = False) -> None:
     """Refuse a condition whose result might differ: TRUE must stay TRUE and, below a NOT, FALSE must stay FALSE.
 
-    ``exact``: the plugin's result must also be that of `_in_jms`. ``negated``: the condition is below a NOT.
+    ``exact``: the plugin's result must also equal that of `_in_jms`. ``negated``: the condition is below a NOT.
     """
     match node:
         case nodes.Parentheses(inner=inner):

@@ -50,7 +50,7 @@ class Big(int):
 
 @attrs.frozen
 class Node:
-    """A part of a selector; ``at`` is its offset in the text, of parentheses that of their content."""
+    """A part of a selector; ``at`` is its offset in the text; of parentheses, the offset of their content."""
 
     at: int = attrs.field(kw_only=True)
 

@@ -64,7 +64,7 @@ class FaultScript:
 
         Args:
             topic: name of the topic.
-            subscription: Pulsar name of the subscription; default: that of a JMS queue.
+            subscription: Pulsar name of the subscription; default: the one of a JMS queue.
             error: error that ends the consumers; default: they reconnect at once, as over a real network.
 
         Returns:
@@ -163,7 +163,7 @@ class EmbeddedBroker:
 
         Args:
             topic: name of the topic.
-            subscription: Pulsar name of the subscription; default: that of a JMS queue.
+            subscription: Pulsar name of the subscription; default: the one of a JMS queue.
 
         Raises:
             NotFoundError: the topic or subscription does not exist.
@@ -181,7 +181,7 @@ def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> I
 
     Args:
         name: name of the broker, as in ``memory://name``; default: a unique one.
-        clock: clock of the broker; default: that of its clients' event loop. With a ``ManualClock``, nothing that
+        clock: clock of the broker; default: the clock of its clients' event loop. With a ``ManualClock``, nothing that
             depends on time happens in the broker or its clients (delayed delivery, redelivery after a delay, expiry,
             the time-out of ``receive``, retries) until the test advances it. Limits that prevent hanging, such as
             ``close_timeout``, use the event loop's time.

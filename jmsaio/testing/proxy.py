@@ -241,7 +241,7 @@ class FaultProxy:
     ) -> FrameFault:
         """Pass only half of the next frame of a command (default: any), then break the connection with RST.
 
-        The other arguments are those of ``flip``; each hit breaks one connection.
+        The other arguments are as for ``flip``; each hit breaks one connection.
         """
         return self._add(FrameFault("cut", command, skip=skip, left=times), direction)
 

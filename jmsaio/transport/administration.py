@@ -91,7 +91,7 @@ class StoredEntry:
     """A stored entry of a topic.
 
     Attributes:
-        publish_time: in milliseconds since the epoch; of a batch, that of its first message.
+        publish_time: in milliseconds since the epoch; of a batch, the time of its first message.
         chunks_left: number of the following chunks, if it is one of several chunks of a message; else None.
         hidden: whether it is a marker, or of an aborted transaction: no reader receives it.
         transaction: id of the transaction that sent it, its most and its least significant bits; None without one.
@@ -162,7 +162,7 @@ class SubscriptionStats:
         consumers: number of connected consumers.
         properties: its properties.
         active_consumer: name of the only consumer that receives messages; None if it is unknown or there are several.
-        connected: connected consumers. With several partitions, those of one index are combined.
+        connected: connected consumers. With several partitions, consumers of one index are combined.
         delayed: number of messages that wait for their delivery time; 0 if the broker does not report it.
         rate: messages sent to consumers per second; None if the broker does not report it.
         redelivery_rate: messages sent to consumers again per second; None if the broker does not report it.

@@ -173,7 +173,7 @@ class ReaderOptions:
         start: an end of the topic, the id of a record, or a publish time in milliseconds since the epoch: reads the
             first record published at or after it, already stored or not, and all records stored after that one. A
             sender's batch has one publish time, so it is read whole or not at all.
-        inclusive: with an id: whether that record is read, too.
+        inclusive: with an id: whether that record itself is also read.
         name: reader name shown by the broker.
         prefix: prefix of its subscription's name, if pulsar-client creates the name.
         config: consumerConfig, for the receiver queue size.
@@ -522,7 +522,7 @@ class Transport(Protocol):
     async def end(self, topic: str) -> WireId | None:
         """Return the id of the last record that a reader of a topic or partition can receive now.
 
-        In a batch, this is the id of its last record. Later records, and those of open transactions committed later,
+        In a batch, this is the id of its last record. Later records, and records of open transactions committed later,
         follow it. A missing topic is created if the broker allows it, as by ``open_reader``.
 
         Returns:

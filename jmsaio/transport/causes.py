@@ -1,4 +1,4 @@
-"""The causes of failures: those that soon pass, and that of a failed connection."""
+"""The causes of failures: which of them soon pass, and why a connection failed."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ Item = TypeVar("Item")
 
 @attrs.define(eq=False)
 class TimeHeap(Generic[Item]):
-    """Items ordered by due time; those of the same time, in the order of adding. It has no clock."""
+    """Items ordered by due time, and then by the order of adding. It has no clock."""
 
     _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
     _cancelled: set[int] = attrs.field(factory=set, init=False)
@@ -250,7 +250,7 @@ class TimeHeap(Generic[Item]):
 
 
 class Timers:
-    """Actions ordered by due time; those of the same time, in the order of adding.
+    """Actions ordered by due time, and then by the order of adding.
 
     ``earlier`` is called when an action was added that is due before all others.
     """

@@ -63,7 +63,7 @@ async def list_partitions(admin: Browsable, topic: str) -> list[str]:
 async def list_matching(admin: Browsable, pattern: str) -> list[str]:
     """Return the full names of the topics without partitions, and of the partitions, that match a pattern, sorted.
 
-    The number of calls does not depend on that of the topics. A partition that never had a client can be missing.
+    The number of calls does not depend on the number of topics. A partition that never had a client can be missing.
 
     Raises:
         As ``list_topics``.
@@ -75,7 +75,7 @@ async def list_matching(admin: Browsable, pattern: str) -> list[str]:
 
 #: Seconds between two attempts.
 _PAUSE = 1.0
-#: REST statuses of transient failures: request time-out, too many requests; 500 and above count, too.
+#: REST statuses of transient failures: request time-out, too many requests; 500 and above also count.
 _PASSING_STATUSES = (408, 429)
 #: A broker's answers, with status 412: while it moves the subscription's cursor for another request, and while it stops
 #: or another broker takes the topic over.

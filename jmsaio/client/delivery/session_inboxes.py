@@ -134,7 +134,7 @@ class SessionInboxes:
                 "acknowledge, recover, commit or roll back before you open it with another selector or noLocal"
             )
         for inbox in same:
-            # The broker can filter by the metadata, and keeps that of the first consumer.
+            # The broker can filter by the metadata, and keeps the first consumer's.
             if _filtering(inbox.subscription) == _filtering(subscription) and inbox.failure is None:
                 del self.lingering[inbox]
                 self._settled.wake()

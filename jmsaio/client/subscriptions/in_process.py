@@ -4,7 +4,7 @@ Unsubscribing never deletes the backlog of another subscription.
 
 The Java client deletes every subscription of that name in the whole namespace, by force. Here a name without a topic is
 searched for, and deleted only if it exists on exactly one topic, is not in use, and has properties that mark it as a
-durable subscription that jmsaio created: a queue's or another program's could have that name, too, and stays theirs
+durable subscription that jmsaio created: a queue's or another program's could also have that name, and stays theirs
 after jmsaio resumed it.
 
 Pulsar has no client ids, and the name of a subscription belongs to one topic. So these rules apply within one process,

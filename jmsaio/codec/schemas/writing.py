@@ -23,7 +23,7 @@ _JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=
 
 @attrs.frozen(eq=False)
 class SchemaWriter:
-    """Writes the payloads of one schema: ``write`` returns that of a body that is not None."""
+    """Writes the payloads of one schema: ``write`` returns the payload of a body that is not None."""
 
     schema: Schema
     write: Callable[[Any], bytes]
@@ -40,7 +40,7 @@ class SchemaWriter:
 
     @property
     def jms(self) -> bool:
-        """Whether the payload is that of a TextMessage, which JMS clients read without the schema."""
+        """Whether the payload is a TextMessage's, which JMS clients read without the schema."""
         return self.schema.type == "STRING"
 
 

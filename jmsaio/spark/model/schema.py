@@ -1,6 +1,6 @@
 """The table of row columns: names, types, and the options that select them.
 
-The names are those of JMS, so that a Spark predicate and a selector look alike; Spark ignores their case. The table is
+The names are JMS's, so that a Spark predicate and a selector look alike; Spark ignores their case. The table is
 frozen: archives have its columns.
 """
 
@@ -42,7 +42,7 @@ PROPERTY_TYPES: Final[Mapping[Type, str | None]] = {
 
 
 class Body(enum.Enum):
-    """Form of the body in a row; the value is that of the option ``body``."""
+    """Form of the body in a row; the value is what the option ``body`` takes."""
 
     TYPED = "typed"
     RAW = "raw"

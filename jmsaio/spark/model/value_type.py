@@ -19,14 +19,14 @@ VALUE: Final = "value"
 #: Type of the column if the values have no common one: their JSON.
 JSON: Final = "STRING"
 
-#: Types by those of Pulsar that have no definition.
+#: Types by Pulsar's types that have no definition.
 _BY_TYPE: Final[Mapping[str, str]] = {
     "BOOLEAN": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "FLOAT": "FLOAT",
     "DOUBLE": "DOUBLE", "STRING": "STRING", "BYTES": "BINARY", "NONE": "BINARY", "DATE": "TIMESTAMP",
     "TIMESTAMP": "TIMESTAMP", "INSTANT": "TIMESTAMP", "LOCAL_DATE": "DATE", "LOCAL_DATE_TIME": "TIMESTAMP_NTZ",
     "TIME": "STRING", "LOCAL_TIME": "STRING",
 }  # fmt: skip
-#: Types by those of an AVRO schema, and of a JSON schema: producers write bytes and decimals as JSON in different ways.
+#: Types by the types of AVRO and JSON schemas: producers write bytes and decimals as JSON in different ways.
 _AVRO: Final[Mapping[str, str | _Nested]] = {
     "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "bytes": "BINARY",
     "string": "STRING", "enum": "STRING", "fixed": "BINARY",

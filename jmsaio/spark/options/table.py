@@ -264,7 +264,7 @@ def _mark(topic: str, time: int | None, bound: Bound, default: Literal["earliest
     return bound.get(topic, default if isinstance(whole, Place) else whole)
 
 
-#: All options, those of the broker and the destination first.
+#: All options; those about the broker and the destination come first.
 OPTIONS: Final = (
     OptionRow(
         "url", _ALL, "required",

@@ -164,7 +164,7 @@ ROW: Final = "jmsaio.spark.row"
 def option(
     default: object, name: str, uses: tuple[Use, ...], doc: str, *, shown: str | None = None, **more: Any
 ) -> Any:  # fmt: skip
-    """Declare a field as an option; the other arguments are those of ``OptionRow``.
+    """Declare a field as an option; the other arguments are as for ``OptionRow``.
 
     ``shown`` is the default value for the guide, if it is not the text of ``default``.
     """

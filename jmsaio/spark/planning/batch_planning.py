@@ -285,7 +285,7 @@ async def start_places(
 
 
 def _report_missing(options: SourceOptions, stores: Iterable[str]) -> None:
-    """Report bounds for topics that do not exist. A time or a word can also be that of all partitions of a topic."""
+    """Report bounds for topics that do not exist. A time or a word can also apply to all partitions of a topic."""
     known = {*stores, *(split_partition(topic)[0] for topic in stores)}
     for bound in (options.starting_offsets, options.ending_offsets):
         for topic, mark in () if isinstance(bound, str) else bound.items():

@@ -283,7 +283,7 @@ class MemorySender:
         self._changed.wake()
 
     def _report(self, token: Token, result: _Result | _Numbered) -> None:
-        """Report an outcome other than that of a stored record without a sequence id."""
+        """Report an outcome, except that of a stored record without a sequence id."""
         if type(result) is _Numbered:
             result, partition, number = result
             if not isinstance(result, JMSError):

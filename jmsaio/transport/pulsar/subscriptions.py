@@ -143,7 +143,7 @@ class ReceiverOpener(Generic[_Receiver]):
 
 
 async def delete_unused(admin: Admin, subscription: Subscription, timeout: float, *, patient: bool = False) -> None:
-    """Delete the subscription, unless it is that of a pattern, if it has no consumers, for up to 5 seconds.
+    """Delete the subscription, unless it has a pattern, if it has no consumers, for up to 5 seconds.
 
     ``patient``: retry for a second, because a consumer might be about to leave. Never raises a JMSError. Continues even
     if the caller is cancelled.
@@ -180,7 +180,7 @@ async def delete_leftover(admin: Admin, subscription: Subscription, timeout: flo
     Jakarta Messaging 3.1, 4.11.2 "Shared non-durable subscriptions": such a subscription ends with its last consumer.
 
     Raises:
-        ConsumerBusyError: the name is that of a durable subscription.
+        ConsumerBusyError: a durable subscription has the name.
     """
     for topic in subscription.topics:
         try:

@@ -135,7 +135,7 @@ class Broker:
 
     Args:
         name: name of the broker, as in ``memory://name``.
-        clock: clock of the broker; default: that of its clients' event loop.
+        clock: clock of the broker; default: the clock of its clients' event loop.
 
     Attributes:
         now: seconds since the epoch, by the wall clock, which can be set.
@@ -334,7 +334,7 @@ class Broker:
 
         Args:
             kept_by: name of the dead-letter topic's subscription, created if missing; None: none is.
-            properties: replace those of the record.
+            properties: replace the record's.
         """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned

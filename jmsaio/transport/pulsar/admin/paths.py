@@ -4,7 +4,7 @@ Mutual exclusion between creating a subscription through REST and subscribing to
 
 The broker creates a subscription at the topic's end and then resets its cursor. A client that subscribes in between is
 refused with "Subscription is fenced", and one that subscribed just before is disconnected. All clients of one event
-loop take turns here; those of other processes can't be excluded. If the topic is unloaded meanwhile, the cursor is not
+loop take turns here; other processes can't be excluded. If the topic is unloaded meanwhile, the cursor is not
 reset: the resulting subscription would skip everything stored, so ``RestAdmin`` recreates it.
 
 If the broker dies in between, nothing shows that the cursor was not reset: the next attempt finds a subscription ("409

@@ -1,6 +1,6 @@
 """Check that the REST interface belongs to the broker's cluster.
 
-If ``webServiceUrl`` is not given, its address is a guess, and one that was given can be another cluster's, too. A
+If ``webServiceUrl`` is not given, its address is a guess, and one that was given can also be another cluster's. A
 subscription created there would keep no message here. Addresses advertised by brokers prove nothing, since two clusters
 might advertise the same ones, and one cluster several. So a reader with a unique name is opened over the binary
 protocol and searched in the topic's statistics through REST. This requires permission to consume, but not an
@@ -55,7 +55,7 @@ class SameCluster:
     """Checks the REST interface of one transport before its first use.
 
     Args:
-        config: has both addresses, and whether that of the REST interface was given.
+        config: has both addresses, and whether the one of the REST interface was given.
         partitions: returns the full names of a topic's partitions, or its own name if it has none.
         open_reader: opens a reader at the broker.
     """

@@ -14,7 +14,7 @@ never begun         nothing                       as it was                     
 
 Each of these can mislead, and is checked. A buffer that is being recovered says nothing about any transaction, which
 looks like a commit: it is read again afterwards, and must be the same and ready. It forgets aborted transactions when
-their ledger is deleted: that of a message sent in the transaction must still be there. A record can be acknowledged by
+their ledger is deleted: the ledger of a message sent in it must still be there. A record can be acknowledged by
 another consumer after an abort: this counts only while the transaction's time is not over, as the broker does not abort
 it before. A part of a batch is not listed as acknowledged.
 """

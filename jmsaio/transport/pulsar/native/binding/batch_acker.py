@@ -3,7 +3,7 @@
 The broker stores, sends and removes entries. pulsar-client acknowledges record by record, which costs both sides about
 as much as the record itself, so acknowledgements of a batch briefly wait for the rest of it (``AckGrouping``).
 
-Reading an id costs as much, too. A native consumer's records of one entry are consecutive, so only the ids of the first
+Reading an id costs as much. A native consumer's records of one entry are consecutive, so only the ids of the first
 and the last available ones are read: if both belong to one entry and their distance matches their indices, all in
 between are known.
 """

@@ -5,7 +5,7 @@ broker's refusal of the credentials, nor a certificate that is not trusted. So s
 over which a CONNECT frame is sent: they show the cause, which is logged while the broker is unreachable, and whether
 retrying is useless. If all addresses stay silent for ``connectionTimeoutMs``, no broker is there.
 
-A service URL with ``http://`` or ``https://`` is that of the REST interface, where pulsar-client looks brokers up.
+A service URL with ``http://`` or ``https://`` names the REST interface, where pulsar-client looks brokers up.
 There a REST call replaces the separate connection.
 """
 
@@ -154,7 +154,7 @@ class Probe:
     """The addresses of the configuration's service URL, and the reasons why they can't be used.
 
     Attributes:
-        is_web: whether the service URL is that of the REST interface.
+        is_web: whether the service URL names the REST interface.
     """
 
     def __init__(self, config: Configuration) -> None:
@@ -216,7 +216,7 @@ class Probe:
         """Return when pulsar-client can safely connect: with TLS, or once a broker has answered without it.
 
         Otherwise credentials could be exposed; and an answer from a server other than Pulsar's REST interface would end
-        the process, because pulsar-client treats any answer as that of a look-up.
+        the process, because pulsar-client treats any answer as the answer to a look-up.
         """
         credentials = self._credentials
         secure = self._config.scheme == "pulsar+ssl" or credentials is None or credentials.kind is AuthKind.TLS

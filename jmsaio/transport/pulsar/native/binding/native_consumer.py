@@ -79,7 +79,7 @@ class NativeConsumer:
         serial: serial number of the last record created from its messages.
         batch: batch of its last message, or None.
         stopped: whether its consumer was closed until ``resume``.
-        persistent: whether the ids of its messages are those of one persistent topic.
+        persistent: whether the ids of its messages belong to one persistent topic.
     """
 
     def __init__(

@@ -183,7 +183,7 @@ def _native(record: ReceivedRecord) -> MessageHandle:
     return record.native
 
 
-#: Prefix of the subscription names of these readers: the log distinguishes them from those of the application.
+#: Prefix of the subscription names of these readers: the log distinguishes them from the application's.
 _PREFIX = "jmsaio-rereading"
 _parts: list[weakref.ref[Rereading]] = []
 

@@ -85,7 +85,7 @@ class Subscriber:
     timeout: float  # seconds for one request
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]  # for dead letters
     share: Share  # bytes prefetched by the receivers
-    letters: Callable[[], LetterSubscriptions]  # returns those of the transport
+    letters: Callable[[], LetterSubscriptions]  # returns the transport's
     broker: str = ""  # the service URL
     network_threads: int = 1  # of pulsar-client
 

@@ -47,7 +47,7 @@ class Repeat(enum.Enum):
     NOTHING = enum.auto()
     DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
     REDELIVERED = enum.auto()  # acknowledged, but redelivered
-    FOREIGN = enum.auto()  # its id is that of another record
+    FOREIGN = enum.auto()  # another record has its id
 
 
 @attrs.define(eq=False)

@@ -44,7 +44,7 @@ class Topics:
         """Return a connection to the broker that serves a topic without partitions, or one partition.
 
         Args:
-            cluster: service URL of the cluster to which it has moved; "" for that of the configuration.
+            cluster: service URL of the cluster to which it has moved; "" for the one of the configuration.
 
         Raises TransportError if the broker can't tell; otherwise as ``Pool.connect`` and ``Connection.request``.
         """
