@@ -282,6 +282,7 @@ class UnackedTracker:
 
     def start_over(self, native_consumer: NativeConsumer) -> None:
         """Forget everything known of a native consumer whose ids start over."""
+        was_delaying = self._delays_some
         for record in [one for one in self._states if one.native_consumer is native_consumer]:
             self._step(record, RecordEvent.REPLACED)
         self._aside.pop(native_consumer, None)
@@ -290,7 +291,12 @@ class UnackedTracker:
         native_consumer.forget()
         if native_consumer.topic is not None:
             self._others.marks.forget(self._subscription.name, native_consumer.topic.__eq__)
-        self._wake()  # there might be room for delayed records again
+        if was_delaying:
+            self._wake()  # there is room again
+
+    @property
+    def _delays_some(self) -> bool:
+        return self._delayed is not None and self._delayed.count > 0
 
     # delivery
 
@@ -699,6 +705,7 @@ class UnackedTracker:
 
         Dead letters that are being stored replace their records, which are recognised when they arrive again.
         """
+        was_delaying = self._delays_some
         for record in list(self._states):
             self._step(record, RecordEvent.MOVED)
         self._settling = {record.record_key[:2] for record in self._states}
@@ -710,7 +717,8 @@ class UnackedTracker:
         self.acks.forget()
         self._others.marks.forget(self._subscription.name, moved)
         self._others.moved()
-        self._wake()  # there might be room for delayed records again
+        if was_delaying:
+            self._wake()  # there is room again; otherwise a receive could get a record from before the next move
 
     def close(self) -> None:
         """Stop redelivery from here. Records that are held can be acknowledged until ``release``."""

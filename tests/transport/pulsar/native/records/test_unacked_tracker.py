@@ -532,6 +532,17 @@ async def test_room_for_delayed_records_wakes_though_none_is_delivered(forget: s
 
 
 @pytest.mark.parametrize("shared", [True, False])
+async def test_a_seek_wakes_nobody_if_no_record_was_delayed(shared: bool) -> None:
+    """A receive at this moment could get a record from before the next seek."""
+    desk = Desk(shared)
+    desk.admit(*batch())
+    desk.tracker.clear(bool)
+    desk.tracker.start_over(desk.native_consumer)
+    await anyio.lowlevel.checkpoint()
+    assert desk.woken == 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
 async def test_what_was_read_again_is_redelivered_from_here(shared: bool) -> None:
     """The broker has it no more."""
     desk = Desk(shared)
