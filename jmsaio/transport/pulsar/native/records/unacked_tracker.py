@@ -182,6 +182,7 @@ class UnackedTracker:
                 again = entry in settling
                 suspect = again or entry in marked
             if suspect or native_consumer.topic is None:
+                native_consumer.batch = None  # the rest of the entry might not be suspect
                 self._admit_redelivered(native_consumer, together, again, taken)
                 continue
             serial = native_consumer.serial

@@ -795,3 +795,18 @@ async def test_a_copy_of_a_record_whose_dead_letter_is_being_stored_is_kept_back
     letters.ended[0](record, True)
     check_copies(other)
     assert other.consumer.acknowledged == [copy]
+
+
+async def test_what_arrives_after_a_marked_record_of_its_batch_is_acknowledged_by_itself() -> None:
+    """Else the marked one would count as acknowledged, and be lost when it is given back."""
+    one, other = pair()
+    arrived(one, FakeMessage(0, 0, batch_size=4))
+    one.tracker.close()
+    one.tracker.release()
+    first, *rest = whole_batch()
+    [marked] = arrived(other, first)
+    others = arrived(other, *rest)
+    other.tracker.acknowledge(others)
+    other.tracker.give_back([marked], 0.0, counted=True)
+    other.tracker._due([marked])
+    assert [record.record_key[2] for record in arrived(other, *whole_batch(count=1))] == [0]
