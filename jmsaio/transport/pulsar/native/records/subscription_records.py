@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
 
@@ -153,6 +154,13 @@ class SubscriptionRecords:
         """Forget the receivers of entries: the subscription was moved, so they are delivered again to any receiver."""
         with self._lock:
             self._receivers.clear()
+
+    def stopped(self, own: Tracker, records: list[PulsarRecord]) -> None:
+        """Store again which receiver has these records: others are sent them now, however long it has had them."""
+        for record in records:
+            with suppress(KeyError):
+                self._receivers.move_to_end(record.record_key[:2])
+        self._received_before(own, records)
 
     def _received_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
         """Return the records whose entry another receiver had first."""

@@ -97,6 +97,7 @@ class UnackedTracker:
         self._aside: dict[NativeConsumer, dict[PlainWireId, Aside]] = {}
         self._unseen: set[PulsarRecord] = set()  # returned records that no application had
         self._reread: set[PulsarRecord] = set()  # the broker counts them as acknowledged: it never redelivers them
+        self._moved: set[PulsarRecord] = set()  # of batches from before the subscription was moved
         self._copies: dict[PulsarRecord, list[MessageHandle]] = {}  # received again while their record was here
         self._again: deque[PulsarRecord] = deque()  # queued, in the order of their ids
         self._were_early: deque[PulsarRecord] = deque()  # queued, in the order of their delivery times
@@ -130,6 +131,7 @@ class UnackedTracker:
             self._copies.pop(record, None)
         if step.action is Action.FORGET:
             self._reread.discard(record)
+            self._moved.discard(record)
         return step
 
     @property
@@ -236,6 +238,10 @@ class UnackedTracker:
             self._known = self._of(native_consumer)
         first, aside = self._known.get(key), self._aside.get(native_consumer, {}).get(plain_id(record))
         if first is not None and first.publish_time == published:
+            if first in self._moved:  # this delivery alone counts for the entry
+                self._moved.discard(first)
+                first.native = record.native
+                return True
             # Acknowledged together: without batch-index acknowledgement each copy of an entry is counted separately.
             self._copies.setdefault(first, []).append(record.native)
             return True
@@ -253,6 +259,8 @@ class UnackedTracker:
             record.mark_delivered()
             if not counted:
                 settled.was_moved_back(key)
+        elif self.shared and not counted and self._others.failures(key):  # the link was lost before it was returned
+            record.mark_delivered()
         return False
 
     def redeliver_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> None:
@@ -413,7 +421,7 @@ class UnackedTracker:
 
     def acknowledge(self, records: Iterable[object], event: RecordEvent = RecordEvent.ACKNOWLEDGED) -> None:
         """Acknowledge records; anything else than unsettled ones is ignored."""
-        states, reread = self._states, self._reread
+        states, reread, moved = self._states, self._reread, self._moved
         settled = []
         for record in records:
             if not isinstance(record, PulsarRecord):
@@ -424,6 +432,9 @@ class UnackedTracker:
                 continue
             if reread and record in reread:
                 reread.discard(record)
+            elif moved and record in moved:
+                moved.discard(record)
+                self.acks.expect(record)
             else:
                 settled.append(record)
         if settled:
@@ -548,9 +559,10 @@ class UnackedTracker:
         self._states[another] = self._states.pop(record)
         self._copies.pop(record, None)
         self._unseen.discard(record)
-        if record in self._reread:
-            self._reread.discard(record)
-            self._reread.add(another)
+        for kept in (self._reread, self._moved):
+            if record in kept:
+                kept.discard(record)
+                kept.add(another)
         return another
 
     def _queue(self, records: list[PulsarRecord]) -> None:
@@ -580,7 +592,8 @@ class UnackedTracker:
             else:
                 before = entry
             self._step(record, RecordEvent.DUE)
-            if record.redelivery_count if unseen else self._released:
+            # Closing the native consumers returns records uncounted.
+            if record.redelivery_count if unseen else self._released or record.native_consumer.stopped:
                 marked.append(record)
         self._others.marks.add(self._subscription.name, marked)
         return here
@@ -694,6 +707,7 @@ class UnackedTracker:
         self._aside.clear()
         self._unseen.clear()
         self._others.marks.add(self._subscription.name, back)
+        self._others.stopped(self, self.records)
 
     def resume(self, *, acknowledged: bool) -> None:
         """Handle the reopening of the native consumers, which might have sent acknowledgements made meanwhile."""
@@ -710,6 +724,9 @@ class UnackedTracker:
         for record in list(self._states):
             self._step(record, RecordEvent.MOVED)
         self._settling = {record.record_key[:2] for record in self._states}
+        self._moved = {record for record in self._states if record.message_id.batch_index >= 0 and moved(record.topic)}
+        for record in self._states:
+            record.batch = None  # its neighbours are forgotten, and can be redelivered
         self._reread &= self._states.keys()
         for delays in (self._timeouts, self._delays, self._elsewhere):
             delays.close()

@@ -21,9 +21,10 @@ from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+from jmsaio.transport.pulsar.native.records import subscription_records
 from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
 from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
-from tests.kit.native_fakes import FakeMessage
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.records import Outcomes
 from tests.kit.unacked import Desk, Letters, batch, whole_batch
 from tests.support.broker import TestBroker
@@ -797,6 +798,27 @@ async def test_a_copy_of_a_record_whose_dead_letter_is_being_stored_is_kept_back
     assert other.consumer.acknowledged == [copy]
 
 
+@pytest.mark.parametrize("arrives", ["before", "after"])
+async def test_a_dead_letter_of_a_moved_subscription_acknowledges_none_of_its_batch_beside_itself(arrives: str) -> None:
+    """Its neighbours were acknowledged before the move, and are held again; it is acknowledged as it arrives again."""
+    letters: Any = Letters()
+    desk = Desk(True, letters=letters)
+    *others, dying = desk.admit(*whole_batch())
+    desk.tracker.acknowledge(others)
+    desk.acks.flush()
+    desk.consumer.acknowledged.clear()
+    desk.tracker.dead_letter(dying, {})
+    desk.tracker.clear(bool)
+    desk.native_consumer.discard()
+    if arrives == "after":
+        letters.ended[0](dying, True)
+    copies = whole_batch()
+    assert [one.record_key[2] for one in desk.admit(*copies)] == [0, 1, 2]
+    if arrives == "before":
+        letters.ended[0](dying, True)
+    assert desk.consumer.acknowledged == copies[3:]
+
+
 async def test_what_arrives_after_a_marked_record_of_its_batch_is_acknowledged_by_itself() -> None:
     """Else the marked one would count as acknowledged, and be lost when it is given back."""
     one, other = pair()
@@ -810,3 +832,28 @@ async def test_what_arrives_after_a_marked_record_of_its_batch_is_acknowledged_b
     other.tracker.give_back([marked], 0.0, counted=True)
     other.tracker._due([marked])
     assert [record.record_key[2] for record in arrived(other, *whole_batch(count=1))] == [0]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_what_the_broker_redelivers_uncounted_after_the_application_gave_it_back_is_marked(stopped: bool) -> None:
+    """The link was lost before the return reached the broker, or the native consumers were closed at that time."""
+    one, other = pair()
+    records = arrived(one, *messages(0))
+    one.tracker.give_back(records, 60, counted=True)
+    if stopped:
+        one.tracker.stop(briefly=True)
+        one.native_consumer.stop(FakeConsumer())
+    one.tracker._due(records)
+    again = arrived(other if stopped else one, *messages(0))
+    assert [record.redelivery_count for record in again] == [1, 1, 1]
+
+
+async def test_a_record_that_was_held_for_long_is_known_to_others_when_its_receiver_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subscription_records, "REMEMBERED", 2)
+    one, other = pair()
+    arrived(one, FakeMessage(0))
+    one.tracker.acknowledge(arrived(one, *(FakeMessage(entry) for entry in range(1, 9))))
+    one.tracker.stop(briefly=False)
+    assert arrived(other, FakeMessage(0)) == [] and other.tracker.count == 1
