@@ -141,13 +141,18 @@ class Registration:
         self.closed = True
 
     async def close(self, timeout: float) -> None:
-        """Close it at the broker, and don't register it until it is opened again. Idempotent."""
-        await self._stop()
+        """Close it at the broker, and don't register it until it is opened again. Idempotent.
+
+        Nothing arrives for it from the first step on.
+        """
         connection, self.connection = self.connection, None
-        if connection is not None and self._parts_of(connection).pop(self.number, None) is not None:
-            kind = "producer" if self._producer else "consumer"
-            with suppress(JMSError):  # the connection is lost or silent: the broker notices that by itself
-                await connection.request(f"close the {kind} of {self.topic}", max(0.01, timeout), **self._closing)
+        try:
+            if connection is not None and self._parts_of(connection).pop(self.number, None) is not None:
+                kind = "producer" if self._producer else "consumer"
+                with suppress(JMSError):  # the connection is lost or silent: the broker notices that by itself
+                    await connection.request(f"close the {kind} of {self.topic}", max(0.01, timeout), **self._closing)
+        finally:
+            await self._stop()
 
     async def _stop(self) -> None:
         if self._task is not None and not self._task.done():

@@ -9,6 +9,7 @@ import pytest
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.wire.consumers import silence
+from jmsaio.transport.pulsar.wire.consumers.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
 from tests.transport.pulsar.wire.consumers.test_consumer import subscribe
@@ -47,3 +48,18 @@ async def test_only_an_active_consumer_whose_messages_are_withheld_subscribes_ag
     assert len(peer.all(Command.CLOSE_CONSUMER)) == (why == "forgotten")
     if why not in ("forgotten", "nothing is stored"):
         assert peer.all(Command.GET_LAST_MESSAGE_ID) == []
+
+
+async def test_a_consumer_that_becomes_active_while_it_closes_watches_nothing(
+    peer: Peer, transport: WireTransport
+) -> None:
+    receiver = (await subscribe(transport, SubscriptionType.FAILOVER)).receiver
+    assert isinstance(receiver, WireReceiver)
+    await peer.seen(Command.FLOW)
+    at = receiver._consumers[0]._at
+    connection, registering = at.connection, at._task
+    assert connection is not None and registering is not None
+    active = encode_command(Command.ACTIVE_CONSUMER_CHANGE, consumer_id=peer.consumer, is_active=True)
+    registering.add_done_callback(lambda _: connection.data_received(active))
+    await receiver.aclose(2.0)
+    assert "Silence._watch" not in " ".join(map(repr, asyncio.all_tasks()))
