@@ -303,6 +303,9 @@ class NativeLog:
 
     def _parse_line(self, level: str, thread: str, source: str, text: str) -> None:
         self.doubts += casts_doubt(level, source, text)
+        reason = self._reasons.get(thread, "")
+        if level != "INFO":  # any other warning or error is not about what was refused with this reason
+            self._reasons.pop(thread, None)
         if match := _REASON.fullmatch(text):
             self._reasons[thread] = match[1]
         elif match := _DISCARDED.fullmatch(text):
@@ -311,7 +314,7 @@ class NativeLog:
                 _log.error("%s; it will not be redelivered", damage, extra=damage.where())
         for kind, pattern in _REFUSED.items():
             if match := pattern.fullmatch(text):
-                words = {"reason": self._reasons.pop(thread, "")} | match.groupdict()
+                words = {"reason": reason} | match.groupdict()
                 self._refusals.append(Refusal(kind=kind, line=self.count, **words))
 
     def _write_copy(self, copy: int, data: bytes) -> None:

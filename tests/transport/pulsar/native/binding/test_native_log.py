@@ -268,6 +268,9 @@ def test_the_reason_is_that_of_the_same_thread() -> None:
     write(log, FENCED.replace("[11]", "[12]") + REFUSED)
     found = log.refusal(0, TOPIC, "jms-queue")
     assert found == Refusal("Retryable", "")
+    other = REFUSED.replace("Temporary error in creating", "Ignoring the late answer for")
+    write(log, FENCED + other + REFUSED)  # nor what it was told about something else before
+    assert log.refusal(0, TOPIC, "jms-queue") == found
     assert str(found) == "[Retryable]"
     assert str(Refusal("Retryable", "Subscription is fenced")) == "Subscription is fenced [Retryable]"
 
