@@ -279,6 +279,23 @@ class _Common:
     parts: dict[type, Any]
 
 
+def _body_and_varied(
+    destination_or_body: Any, body: Any, mode: Any, level: Any, lives: Any, delayed: Any
+) -> tuple[Any, Varied | None]:
+    """Return a send's body and what it sets for itself; the body None sends it to the general path."""
+    if (
+        type(mode) not in _MODES or type(level) not in _PRIORITIES or type(lives) not in _DURATIONS
+        or type(delayed) not in _DURATIONS
+    ):  # fmt: skip
+        return None, None
+    if body is UNSET:
+        return destination_or_body, (None, None, None, mode, level, lives, delayed)
+    if type(destination_or_body) not in _DESTINATIONS:
+        return None, None
+    destination = destination_or_body
+    return body, (destination, destination.name, destination._namespace, mode, level, lives, delayed)
+
+
 @attrs.define(eq=False, repr=False)
 class PlainSends:
     """The fast path of a producer; ``writer`` writes records in the form that the transport reads."""
@@ -300,25 +317,11 @@ class PlainSends:
         self, destination_or_body: Any, body: Any = UNSET, properties: Mapping[str, object] | None = None,
         mode: Any = None, level: Any = None, lives: Any = None, delayed: Any = None,
     ) -> PendingSend | None:  # fmt: skip
-        """Send a body at once, with an optional destination and options of this send.
-
-        None: nothing was sent, use the general path. Raises as ``Sender.send``.
-        """
-        varied: Varied | None = None
-        if body is UNSET:
-            body = destination_or_body
-            if mode is not None or level is not None or lives is not None or delayed is not None:
-                varied = (None, None, None, mode, level, lives, delayed)
-        elif type(destination_or_body) in _DESTINATIONS:
-            destination = destination_or_body
-            varied = (destination, destination.name, destination._namespace, mode, level, lives, delayed)
+        """Send a body at once; None: nothing was sent, use the general path. Raises as ``Sender.send``."""
+        if body is UNSET and mode is None and level is None and lives is None and delayed is None:
+            body, varied = destination_or_body, None
         else:
-            return None
-        if varied is not None and (
-            type(mode) not in _MODES or type(level) not in _PRIORITIES or type(lives) not in _DURATIONS
-            or type(delayed) not in _DURATIONS
-        ):  # fmt: skip
-            return None
+            body, varied = _body_and_varied(destination_or_body, body, mode, level, lives, delayed)
         kind = type(body)
         if kind is not str and kind is not bytes:
             return None
@@ -365,9 +368,8 @@ class PlainSends:
         send.message_id, send.origin = message_id, common.origin
         sender.send(record, send, common.transaction)
         sends.passed(loop, now)
-        counts = self._counts
-        counts.sent += 1
-        counts.bytes += len(payload)
+        self._counts.sent += 1
+        self._counts.bytes += len(payload)
         return send
 
     def _cache(self, now: int, varied: Varied | None) -> _Common | None:
