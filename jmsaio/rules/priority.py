@@ -30,7 +30,6 @@ class PriorityBuffer:
             yield from queue
 
     def append(self, record: ReceivedRecord) -> None:
-        """Append a record after the others of its priority."""
         self._queues[self._priority(record)].append(record)
         self._size += 1
 
@@ -40,7 +39,6 @@ class PriorityBuffer:
             self.append(record)
 
     def appendleft(self, record: ReceivedRecord) -> None:
-        """Insert a record before the others of its priority."""
         self._queues[self._priority(record)].appendleft(record)
         self._size += 1
 
@@ -58,7 +56,6 @@ class PriorityBuffer:
         raise IndexError("pop from an empty buffer")
 
     def clear(self) -> None:
-        """Remove all records."""
         for queue in self._queues:
             queue.clear()
         self._size = 0

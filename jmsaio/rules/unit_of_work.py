@@ -28,7 +28,6 @@ class UnitOfWork(Generic[Handle]):
     failures: list[JMSError] = attrs.field(factory=list)
 
     def begin(self, handle: Handle) -> None:
-        """Set the transport's transaction."""
         self.handle = handle
 
     def send_ended(self, error: JMSError | None) -> None:
@@ -39,5 +38,4 @@ class UnitOfWork(Generic[Handle]):
             self.sent += 1
 
     def failed(self) -> JMSError | None:
-        """Return why the work can't be committed, or None."""
         return self.failures[0] if self.failures else None

@@ -51,7 +51,6 @@ class MemoryAdmin:
             yield
 
     def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
-        """Return the subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()
         found = subscriptions_named(name, self._broker.find(topic))
         if not found:
@@ -95,7 +94,6 @@ class MemoryAdmin:
         return list((await self.stats(topic)).subscriptions)
 
     async def activity(self, topic: str) -> Activity:
-        """Return the activity without times, which the embedded broker does not keep."""
         stats = await self.stats(topic)
         found = {one.name: SubscriptionActivity(one.consumers, None) for one in stats.subscriptions.values()}
         return Activity(stats.producers, None, int(self._broker.now() * 1000), found)

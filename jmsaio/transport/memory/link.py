@@ -41,7 +41,6 @@ class Link:
         self.defer(self)
 
     def run_deferred(self) -> None:
-        """Call the listeners with the next change."""
         change = self._changes.popleft()  # there is one deferred call per change
         for listener in list(self.listeners):
             listener(change)
@@ -77,7 +76,6 @@ class Link:
         self._arm()
 
     def _arm(self) -> None:
-        """Set the loop's timer to the broker's next one."""
         if not self.broker.self_timed or self._cut:
             return
         due = self.broker.timers.due

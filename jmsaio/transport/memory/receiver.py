@@ -42,7 +42,6 @@ _NONE: Mapping[Partition, Mapping[str, str]] = {}
 
 
 def _check_metadata(wanted: base.Subscription) -> None:
-    """Raise for metadata that Pulsar would also refuse."""
     metadata = {**wanted.config.properties, **wanted.metadata}
     if sum(len(name) + len(value) for name, value in metadata.items()) > METADATA:
         raise TransportError(f"metadata has a max size of {METADATA} bytes", METADATA_TOO_LARGE)
@@ -169,7 +168,6 @@ class MemoryReceiver:
         self._broker.freed()
 
     def broker_down(self) -> None:
-        """Leave the subscriptions after the connection was lost; unacknowledged records are redelivered to others."""
         self._detach(keep=True)
 
     def reconnect(self) -> None:
@@ -218,11 +216,14 @@ class MemoryReceiver:
             records = single.consumer.receive(limit) if single is not None else self._receive_in_turn(limit)
             self.armed = len(records) < limit
         if not records:
-            if self._closed:
-                raise ObjectClosedError(f"the receiver of subscription {shown(self._wanted.name)} is closed")
+            self._check_open()
             if self._failure is not None:
                 raise self._failure
         return cast("list[ReceivedRecord]", records)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ObjectClosedError(f"the receiver of subscription {shown(self._wanted.name)} is closed")
 
     def _receive_in_turn(self, limit: int) -> list[StoredRecord]:
         """Return records of several topics: an equal share of each in turn, then as many as fit."""
@@ -241,6 +242,7 @@ class MemoryReceiver:
 
     def _attachments(self, records: Sequence[SetAside]) -> Iterator[tuple[Attachment, StoredRecord]]:
         """Yield the records of subscriptions that still exist."""
+        self._check_open()
         for record in cast("Sequence[StoredRecord]", records):
             each = self._attached.get(record.log)
             if each is not None:
@@ -303,8 +305,7 @@ class MemoryReceiver:
         if broker.down:
             return  # it is redelivered
         with broker.lock:
-            each = self._attached.get(stored.log)
-            if each is not None:
+            for each, _ in self._attachments((record,)):
                 each.subscription.dead_letter(each.consumer, stored.number, properties)
             broker.freed()
 

@@ -163,7 +163,6 @@ class MemorySender:
             self._broker.timers.add(last, self._fail_some)
 
     def admit(self) -> None:
-        """Store waiting records while there is room."""
         broker = self._broker
         while self._waiting:
             if broker.down or broker.used >= self.limit:
@@ -248,13 +247,11 @@ class MemorySender:
         return self._failure is not None
 
     def topic_ended(self, error: JMSError) -> None:
-        """Fail waiting records and all later sends: the topic was deleted or terminated."""
         self._special = True
         self._failure = error
         self._fail_all(error)
 
     def _fail_all(self, error: JMSError) -> None:
-        """Fail waiting records from now on, without storing them."""
         self._end = self._end or error
         self._broker.unblock(self)
         self._fail_some()
@@ -322,7 +319,6 @@ class MemorySender:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed and has reported every outcome."""
         return self._closed and not (self._outcomes or self._waiting or self._late)
 
     def abandon(self) -> None:

@@ -63,7 +63,6 @@ class MemoryTransaction:
         self._broker.used += size
 
     def settled_one(self) -> None:
-        """Count the outcome of a waiting send."""
         self.waiting -= 1
         if not self.waiting and self._woken is not None:
             woken, self._woken = self._woken, None
@@ -92,7 +91,6 @@ class MemoryTransaction:
         return None
 
     def withdraw(self, subscription: BrokerSubscription, number: int) -> None:
-        """Remove the acknowledgement of a record that was settled otherwise."""
         self.acknowledged.discard((subscription, number))
 
     def join(self, topic: str, subscription: str) -> None:
@@ -163,7 +161,6 @@ class MemoryTransaction:
         self._broker.freed()
 
     def _overdue(self, argument: int, token: int) -> None:
-        """Abort the transaction at its time-out."""
         self.failure = TransactionRolledBackError("its time was over before the commit")
         self.abort_now()
 

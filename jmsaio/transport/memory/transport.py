@@ -150,15 +150,12 @@ class MemoryTransport:
 
     @property
     def gone(self) -> bool:
-        """Whether its event loop is closed."""
         return self._link.loop.is_closed()
 
     def timer_changed(self) -> None:
-        """Handle a change of the time of the next timer."""
         self._link.wake()
 
     def abandon(self) -> None:
-        """Close everything at once, and disconnect."""
         self._closed = True
         for transaction in self._transactions:
             transaction.abort_now()
@@ -169,14 +166,12 @@ class MemoryTransport:
             self._broker.clients.remove(self)
 
     def broker_down(self) -> None:
-        """Handle the loss of the broker."""
         for receiver in self._receivers:
             receiver.broker_down()
         text = f"the connection to the embedded broker {shown(self._broker.name)} is lost: it was taken down"
         self._link.notify(LinkChange(text, BrokerUnavailableError(text), whole=True))
 
     def broker_up(self) -> None:
-        """Handle the return of the broker."""
         parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
         text = f"the connection to the embedded broker {shown(self._broker.name)} is back"
         self._link.notify(LinkChange(text, whole=True))
@@ -185,8 +180,4 @@ class MemoryTransport:
 
 
 async def open_transport(config: Configuration) -> MemoryTransport:
-    """Open a client of the embedded broker ``config.broker_name``, which is created on first use.
-
-    Raises BrokerUnavailableError: a test took the broker down.
-    """
     return MemoryTransport(broker_named(config.broker_name), config)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from jmsaio.config import DeadLetterPolicy
+from jmsaio.errors import ObjectClosedError
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from tests.kit.records import record, texts
 from tests.kit.virtual_time import wall
@@ -25,6 +26,22 @@ async def test_what_is_acknowledged_does_not_come_again(harness: Harness) -> Non
     inbox.receiver.acknowledge(records)  # settled ones are ignored
     await inbox.close()
     assert await (await harness.inbox(topic)).rest() == []
+
+
+async def test_a_closed_receiver_settles_nothing(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, "x")
+    records = await inbox.take(1)
+    await inbox.close()
+    receiver = inbox.receiver
+    with pytest.raises(ObjectClosedError):
+        receiver.acknowledge(records)
+    with pytest.raises(ObjectClosedError):
+        receiver.negative_acknowledge(records, 0.0)
+    with pytest.raises(ObjectClosedError):
+        receiver.dead_letter(records[0], {})
+    assert texts(await (await harness.inbox(topic)).take(1)) == ["x"]
 
 
 async def test_records_of_a_non_persistent_topic_have_different_ids(harness: Harness) -> None:

@@ -340,17 +340,6 @@ async def test_a_stopped_receiver_takes_nothing_of_a_new_topic_either(harness: H
     assert sorted(await inbox.consume(2)) == ["1", "2"]
 
 
-async def test_a_closed_receiver_settles_nothing(harness: Harness) -> None:
-    topic = harness.topic()
-    inbox = await harness.inbox(topic)
-    await harness.fill(topic, "x")
-    taken = await inbox.take(1)
-    await inbox.close()
-    again = await harness.inbox(topic)
-    inbox.receiver.acknowledge(taken)
-    assert texts(await again.take(1)) == ["x"]
-
-
 async def test_a_receiver_resumed_in_an_outage_gets_all_after_it(embedded: EmbeddedBroker, harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic)

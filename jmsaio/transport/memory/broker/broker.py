@@ -191,7 +191,6 @@ class Broker:
             self.timers.run(self.steady())
 
     def steady_at(self, time: float) -> float:
-        """Return the steady time of a moment given in seconds since the epoch."""
         return self._steady_times.at(time)
 
     def _earlier(self) -> None:
@@ -199,12 +198,10 @@ class Broker:
             client.timer_changed()
 
     def next_number(self) -> int:
-        """Return a number never used before by this broker, for ledgers and consumers."""
         self._numbers += 1
         return self._numbers
 
     def next_producer_name(self) -> str:
-        """Return a name never used before by this broker, for a sender without one."""
         return f"{self.name}-{next(self._producers)}"
 
     def open_to_send(self, topic: str) -> list[Partition]:
@@ -377,7 +374,6 @@ class Broker:
         self.blocked[sender] = None
 
     def unblock(self, sender: Blocked) -> None:
-        """Unregister a sender registered by ``block``."""
         self.blocked.pop(sender, None)
 
     def connect(self, client: Client) -> None:
@@ -395,7 +391,6 @@ class Broker:
         client.timer_changed()
 
     def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Follow the time of ``loop``."""
         if not self.clients:
             self._set_clock(clock_of(loop, self.clock))
         elif isinstance(self.clock, SystemClock | LoopClock) and not self.clock.has_time_of(loop):
@@ -405,12 +400,10 @@ class Broker:
             )
 
     def check_up(self) -> None:
-        """Raise BrokerUnavailableError if the broker is down."""
         if self.down:
             raise BrokerUnavailableError(f"the embedded broker {shown(self.name)} is down")
 
     def update_disturbed(self) -> None:
-        """Update ``disturbed`` after a change of its conditions."""
         self.disturbed = self.down or self.deduplicates or bool(self.faults.sends)
 
     def take_down(self) -> None:
@@ -422,7 +415,6 @@ class Broker:
             client.broker_down()
 
     def bring_up(self) -> None:
-        """Make the broker reachable again."""
         self.down = False
         self.update_disturbed()
         self.timers.run(self.steady())
@@ -436,7 +428,6 @@ _registry = threading.Lock()
 
 
 def terminated(topic: str) -> TransportError:
-    """Create the error of a send to a terminated topic."""
     return TransportError(f"topic {brief(topic)} was terminated: it accepts no more messages", "TopicTerminated")
 
 

@@ -95,11 +95,9 @@ class Consumer:
 
     @property
     def unsettled(self) -> int:
-        """Number of records sent to it that it has not settled."""
         return len(self.queue) + len(self.held) + len(self.aside)
 
     def state(self, record: StoredRecord) -> RecordState:
-        """Return the state of a record; UNKNOWN if it is not here."""
         if record.number in self.held:
             return RecordState.HELD
         if record.number in self.aside:
@@ -107,7 +105,6 @@ class Consumer:
         return RecordState.QUEUED if record in self.queue else RecordState.UNKNOWN
 
     def clear(self) -> None:
-        """Forget all records."""
         for place in (self.queue, self.held, self.aside, self.ack_deadlines, self.waiting, self.parked):
             place.clear()
 
@@ -187,7 +184,6 @@ class Consumer:
         dispatcher.dispatch()
 
     def queue_in_order(self, record: StoredRecord) -> None:
-        """Queue a record before those with higher numbers."""
         queue, number = self.queue, record.number
         if queue and number < queue[-1].number:
             queue.insert(bisect_right(queue, number, key=_number), record)
@@ -195,7 +191,6 @@ class Consumer:
             queue.append(record)
 
     def park(self, number: int) -> None:
-        """Keep a record with one of its keys until it has a permit."""
         heapq.heappush(self.parked, number)
 
 
@@ -224,18 +219,15 @@ class Tail:
             self.port.notify()
 
     def read(self, limit: int) -> list[StoredRecord]:
-        """Return the next records, up to ``limit``."""
         records = [self.backlog.popleft() for _ in range(min(limit, len(self.backlog)))]
         for record in records:
             self.log.release(record)
         return records
 
     def close(self) -> None:
-        """Release all records and stop listening."""
         self.log.silence(self)
         self.read(len(self.backlog))
 
 
 def tails_of(log: Partition) -> list[Tail]:
-    """Return the readers of a topic or partition."""
     return [listener for listener in log.listeners if isinstance(listener, Tail)]

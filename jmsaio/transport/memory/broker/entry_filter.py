@@ -25,7 +25,6 @@ class Verdict(enum.Enum):
 
 
 def judge(record: StoredRecord, metadata: Mapping[str, str], properties: Mapping[str, str]) -> Verdict:
-    """Apply the selectors of a subscription and of a consumer to a record that is to be sent."""
     common = properties.get(SELECTOR, "") if properties.get(FILTERING) == "true" else ""
     own = metadata.get(SELECTOR, "") if common or metadata.get(FILTERING) == "true" else ""
     if not common and not own:

@@ -126,24 +126,21 @@ def weigh(record: OutgoingRecord) -> int:
 
 
 class Services(Protocol):
-    """Services of a broker for its partitions and their subscriptions; see the attributes of ``Broker``."""
+    """Services of a broker for its partitions and their subscriptions; see ``Broker``."""
 
     timers: Timers
     steady: Callable[[], float]
     used: int
     filters: bool
 
-    def steady_at(self, time: float) -> float:
-        """Return the steady time of a moment given in seconds since the epoch."""
+    def steady_at(self, time: float) -> float: ...
 
-    def next_number(self) -> int:
-        """Return a number never used before by this broker."""
+    def next_number(self) -> int: ...
 
     def dead_letter(
         self, record: StoredRecord, topic: str, failed_on: str, kept_by: str | None = None,
         properties: Mapping[str, str] | None = None, failures: int = 0,
-    ) -> None:  # fmt: skip
-        """Store a copy of ``record`` in a dead-letter topic. See ``Broker``."""
+    ) -> None: ...  # fmt: skip
 
 
 class SenderPort(Protocol):
