@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import textwrap
 from collections.abc import Iterable
 
 from jmsaio.config.declaring import SectionField, directory, groups
@@ -39,7 +38,11 @@ from jmsaio.model.durations import Duration
 
 
 class ConnectOptions(TypedDict, total=False):
-    """Keyword options of ``connect``, except ``client_id``. Durations are seconds or a timedelta."""
+    """Keyword options of ``connect``, except ``client_id``; ``jmsaio guide configuration`` describes them.
+
+    Durations are seconds or a timedelta. ``client`` has other settings of Pulsar's clients, by their ``pulsar.Client``
+    keyword.
+    """
 '''
 _FACTORY_HEAD = '''\
 class FactoryOptions(ConnectOptions, total=False):
@@ -55,7 +58,6 @@ _TYPES = {
     Kind.DURATION: "Duration",
     Kind.MAP: "Mapping[str, str]",
 }
-_CLIENT_DOC = "Other settings of Pulsar's clients, by their ``pulsar.Client`` keyword."
 #: The keyword that ``connect`` declares itself, in addition to the options.
 _OWN_OF_CONNECT = "client_id"
 
@@ -85,11 +87,11 @@ def connect_options() -> str:
     others: list[str] = []
     for name, declared in KEYWORDS.items():
         if isinstance(declared, SectionField):
-            others.append(_entry(name, _group_type(declared), _sentence(declared.doc)))
+            others.append(f"    {name}: {_group_type(declared)}")
         elif declared.status is Status.BUILT:
-            entry = _entry(name, _option_type(declared), _sentence(declared.doc + _only_on(declared)))
+            entry = f"    {name}: {_option_type(declared)}"
             (own if name == _OWN_OF_CONNECT else others).append(entry)
-    others.append(_entry("client", "Mapping[str, object]", _CLIENT_DOC))
+    others.append("    client: Mapping[str, object]")
     return "\n".join([_TYPES_HEAD, *others, "", "", _FACTORY_HEAD, *own, ""])
 
 
@@ -153,16 +155,6 @@ def _place(transport: str) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _entry(name: str, kind: str, doc: str) -> str:
-    """Write one entry of the TypedDict, with its docstring for editors."""
-    text = textwrap.fill(f'"""{doc}"""', 116, break_long_words=False)
-    return f"    {name}: {kind}\n" + textwrap.indent(text, "    ")
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}." if not text.startswith("connect()") else f"{text}."
 
 
 def _choices(option: Option) -> str:

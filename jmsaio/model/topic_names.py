@@ -48,7 +48,7 @@ QUEUE_PREFIX: Final = "jms-temp-queue-"
 TOPIC_PREFIX: Final = "jms-temp-topic-"
 #: Prefix of jmsaio's unnamed subscriptions, which end with their consumer.
 SUBSCRIPTION_PREFIX: Final = "jmsaio-nd-"
-#: Prefix of subscriptions in which jobs record their progress. They exist until ``jmsaio spark cleanup`` deletes them.
+#: Prefix of subscriptions in which jobs record their progress. ``jmsaio subscriptions delete`` removes them.
 JOB_PREFIX: Final = "jmsaio-spark-"
 
 #: Prefix of subscriptions that record the progress of a copy.

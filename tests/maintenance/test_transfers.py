@@ -460,7 +460,7 @@ async def test_a_copy_that_was_killed_before_it_began_begins_again(letters: Lett
     assert await copying.subscriptions() == {QUEUE}
 
 
-async def test_each_request_has_a_subscription_of_its_own_which_no_cleanup_deletes(letters: Letters) -> None:
+async def test_each_request_has_a_subscription_of_its_own_which_no_sweep_deletes(letters: Letters) -> None:
     copying = await Copying.of(letters)
     requests: list[dict[str, Any]] = [{}, {"selector": "n = 1"}, {"limit": 3}, {"to": Queue("other")}]
     names = {(await copying.cursors(**changes)).name for changes in requests}

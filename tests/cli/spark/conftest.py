@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 import jmsaio.cli.spark.running
-from jmsaio.maintenance import job_cursors
 from tests.cli.spark.jobs import Finding, Jobs, Order, Pace
 
 
@@ -46,5 +45,4 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, f"jmsaio.spark.{name}", module)
     monkeypatch.setattr(jmsaio.cli.spark.running, "_EXTRA", ())
-    monkeypatch.setattr(job_cursors, "clean_up", jobs.clean_up)
     return jobs

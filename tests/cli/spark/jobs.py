@@ -65,7 +65,6 @@ class Jobs:
     groups: list[dict[str, Any]] = attrs.field(factory=lambda: [dict(GROUP)])
     left: dict[str, int] = attrs.field(factory=dict)
     unseen: list[str] = attrs.field(factory=list)
-    cursors: list[dict[str, Any]] = attrs.field(factory=list)
     driver: list[Finding] = attrs.field(factory=lambda: [Finding("java", "/usr/bin/java")])
     worker: list[Finding] = attrs.field(factory=lambda: [Finding("worker", "python")])
     failure: Exception | None = None
@@ -153,13 +152,6 @@ class Jobs:
         parts = [{"topic": "t", "place": "1:2", **behind}, {"topic": "u", "place": None, **nothing}]
         last = {"batch": 7, "committed": True}
         return {"job": "status", "last": last, "lost": [], "missing": self.lost, "partitions": parts, **behind}
-
-    async def clean_up(self, transport: str, configuration: str, **given: Any) -> dict[str, Any]:
-        self.orders.append(given)
-        return {
-            "job": "cleanup", "deleted": sum(each["state"] == "deleted" for each in self.cursors),
-            "kept": sum(each["state"] == "kept" for each in self.cursors), "cursors": self.cursors,
-        }  # fmt: skip
 
 
 def last(capsys: pytest.CaptureFixture[str]) -> Any:

@@ -22,7 +22,6 @@ from tests.cli.spark.jobs import URL, Jobs
         ["archive", "q", "x", "--once"],
         ["replay", "x"],
         ["dlq", "report", "x"],
-        ["cleanup", "x", "--all"],
     ],
 )
 def test_without_the_extra_one_sentence_says_what_to_install(
