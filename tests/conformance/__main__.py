@@ -72,7 +72,8 @@ def render(score: Score) -> Table:
 def main(arguments: list[str]) -> int:
     """Exit status: pytest's."""
     score = Score()
-    status = pytest.main([str(Path(__file__).parent), "-q", *arguments], plugins=[score])
+    # The score is collected where the tests run, so in this process.
+    status = pytest.main([str(Path(__file__).parent), "-q", *arguments, "-n0"], plugins=[score])
     console = Console()
     console.print(render(score))
     console.print(f"on Pulsar with enableTransaction=true alone: {', '.join(score.native)}")

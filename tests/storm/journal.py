@@ -10,7 +10,7 @@ import attrs
 from jmsaio.model.wire import WireId
 
 #: Seconds after which the journal keeps no more of a settled message than its number.
-LONG_AGO = 120.0
+LONG_AGO = 300.0
 #: Seconds for which a disturbance explains repetitions when it is over: clients connect again one after another.
 AFTERMATH = 10.0
 
