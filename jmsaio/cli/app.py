@@ -20,7 +20,6 @@ from jmsaio.cli.spark.group import spark
 from jmsaio.cli.states import queues, stats, topics
 from jmsaio.cli.subscription import subscriptions
 from jmsaio.cli.sweep import sweep
-from jmsaio.cli.top import top
 from jmsaio.cli.tour import demo
 from jmsaio.cli.transfer import copy as copy_messages, move, purge
 from jmsaio.errors import (
@@ -81,7 +80,7 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    demo, send, receive, browse, peek, broker, doctor, queues, topics, stats, top, subscriptions, move,
+    demo, send, receive, browse, peek, broker, doctor, queues, topics, stats, subscriptions, move,
     copy_messages, purge, dlq, sweep, spark, guide,
 ):  # fmt: skip
     app.add_command(command)

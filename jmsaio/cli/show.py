@@ -19,8 +19,6 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.wire import DELIVERY_COUNT
 
-#: Characters of a body shown in a list.
-_BEGINNING = 80
 _TIMES = frozenset(header.field for header in FIELDS if header.kind is HeaderKind.TIME)
 
 
@@ -80,12 +78,6 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
     text.append("\n")
     text.append(body_text(message))
     return text
-
-
-def to_row(message: Message) -> tuple[str, str, str]:
-    """Return time, JMSMessageID and the beginning of the body, for a list of messages."""
-    time = clock_text(message.jms_timestamp) if message.jms_timestamp else "-"
-    return time, printable(message.jms_message_id or "-"), body_text(message).strip().partition("\n")[0][:_BEGINNING]
 
 
 def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:

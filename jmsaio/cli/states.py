@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,19 +29,17 @@ if TYPE_CHECKING:
     from jmsaio.transport.base import Admin
 
 #: Columns: name, also in JSON, and value. None is unknown, or does not apply.
-COLUMNS: Final[Sequence[tuple[str, Callable[[DestinationState], Any]]]] = (
-    ("name", lambda state: state.name),
-    ("subscription", lambda state: state.subscription and state.subscription.name),
-    ("backlog", lambda state: state.subscription and state.subscription.backlog),
-    ("unacknowledged", lambda state: state.subscription and state.subscription.unacknowledged),
-    ("consumers", lambda state: state.subscription and state.subscription.consumers),
-    ("producers", lambda state: state.producers),
-    ("rate_in", lambda state: _rounded(state.rate_in)),
-    ("rate_out", lambda state: state.subscription and _rounded(state.subscription.rate)),
-    ("rate_redelivered", lambda state: state.subscription and _rounded(state.subscription.redelivery_rate)),
-)
-#: Columns with text; the others are numbers.
-TEXTS: Final = ("name", "subscription")
+COLUMNS: Final[Mapping[str, Callable[[DestinationState], Any]]] = {
+    "name": lambda state: state.name,
+    "subscription": lambda state: state.subscription and state.subscription.name,
+    "backlog": lambda state: state.subscription and state.subscription.backlog,
+    "unacknowledged": lambda state: state.subscription and state.subscription.unacknowledged,
+    "consumers": lambda state: state.subscription and state.subscription.consumers,
+    "producers": lambda state: state.producers,
+    "rate_in": lambda state: _rounded(state.rate_in),
+    "rate_out": lambda state: state.subscription and _rounded(state.subscription.rate),
+    "rate_redelivered": lambda state: state.subscription and _rounded(state.subscription.redelivery_rate),
+}
 #: Columns from the most important one: the last ones are left out where there is no room.
 _ORDER: Final = (
     "name", "backlog", "subscription", "consumers", "unacknowledged", "rate_in", "rate_out", "producers",
@@ -191,28 +189,22 @@ def _consumers(state: DestinationState, now: float) -> list[dict[str, Any]]:
 
 def record_of(state: DestinationState) -> dict[str, Any]:
     """Return the columns of a state by name, and its topic."""
-    return {**{name: value(state) for name, value in COLUMNS}, "topic": state.topic}
+    return {**{name: value(state) for name, value in COLUMNS.items()}, "topic": state.topic}
 
 
 def table_of(states: Sequence[DestinationState], counts: str, width: int | None) -> Text:
     """Build a table for a terminal of that width; ``counts`` is the header of the backlog."""
-    numbers = {index for index, (name, _) in enumerate(COLUMNS) if name not in TEXTS}
-    return table_text(lines_of(states, counts), order_of(states), numbers, width)
-
-
-def lines_of(states: Sequence[DestinationState], counts: str) -> list[list[str]]:
-    """Return the headers of the columns, followed by the cells of each state; ``counts`` is the backlog's header."""
-    head = [counts if name == "backlog" else name.replace("_", " ") for name, _ in COLUMNS]
-    cells = ([value(state) for _, value in COLUMNS] for state in states)
-    return [head, *(["-" if cell is None else printable(str(cell)) for cell in line] for line in cells)]
-
-
-def order_of(states: Sequence[DestinationState]) -> list[int]:
-    """Return the indexes of the columns, the most important first; the last is a subscription that all rows share."""
-    order = [[name for name, _ in COLUMNS].index(name) for name in _ORDER]
+    names = list(COLUMNS)
+    head = [counts if name == "backlog" else name.replace("_", " ") for name in names]
+    lines = [
+        ["-" if (cell := value(state)) is None else printable(str(cell)) for value in COLUMNS.values()]
+        for state in states
+    ]
+    order = [names.index(name) for name in _ORDER]
     if len(states) > 1 and len({state.subscription and state.subscription.name for state in states}) == 1:
-        order.append(order.pop(_ORDER.index("subscription")))
-    return order
+        order.append(order.pop(_ORDER.index("subscription")))  # the same in each row
+    numbers = {index for index, name in enumerate(names) if name not in ("name", "subscription")}
+    return table_text([head, *lines], order, numbers, width)
 
 
 def write_states(output: Output, states: Sequence[DestinationState], counts: str) -> None:

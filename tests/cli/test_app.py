@@ -53,7 +53,6 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
             for command in (
                 ["queues", "--watch", "nan"],
                 ["topics", "--watch", "inf"],
-                ["top", "--every", "nan"],
                 ["receive", "q", "--timeout", "nan"],
                 ["send", "q", "x", "--ttl", "inf"],
                 ["send", "q", "x", "--delay", "nan"],

@@ -26,7 +26,7 @@ VIRTUAL = (
 FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")
 #: Folders and files outside `FAST` that only the full run has: they take long, or need the extras `check` or `spark`.
 FULL = (
-    "benchmarks", "cli/spark", "cli/test_receive.py", "cli/test_top.py", "cli/test_top_screens.py",
+    "benchmarks", "cli/spark", "cli/test_receive.py",
     "compose", "examples/test_prometheus.py", "interop/test_tracing.py", "mutants", "schedules", "simulation", "spark",
     "storm", "test_conftest.py", "test_site.py", "test_steps.py", "typing_tests",
 )  # fmt: skip

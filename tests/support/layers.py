@@ -42,7 +42,6 @@ OWNERS = {
     "google_crc32c": ("jmsaio.protocol.framing",),
     "rich": ("jmsaio.cli", "jmsaio.demo", "jmsaio.guide"),
     "matplotlib": ("jmsaio.cli.spark.dlq",),
-    "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),
     "pyarrow": ("jmsaio.spark",),
     "pyspark": ("jmsaio.spark",),
     "threading": ("jmsaio.transport", "jmsaio.launcher"),

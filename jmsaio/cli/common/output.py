@@ -125,48 +125,33 @@ def width_of(console: Console) -> int | None:
     return console.width if console.is_terminal else None
 
 
-def fitting(lines: Sequence[Sequence[str]], order: Sequence[int], width: int | None) -> list[int]:
-    """Return the indexes of the columns to show in ``width`` characters, ascending.
-
-    ``lines`` are the cells of the head and of each row; ``order`` has the indexes, the most important first.
-    """
-    shown: list[int] = []
-    used = -GAP
-    for index in order:
-        used += GAP + max(cell_len(line[index]) for line in lines)
-        if width is not None and used > width and len(shown) >= _LEAST:
-            break
-        shown.append(index)
-    return sorted(shown)
-
-
 def table_text(
     lines: Sequence[Sequence[str]], order: Sequence[int], numbers: Collection[int], width: int | None
 ) -> Text:  # fmt: skip
-    """Return a table, one line per row, with the columns of ``fitting``; those in ``numbers`` are aligned to the right.
+    """Return a table of ``width`` characters, one line per row; the last line names the columns that have no room.
 
-    Its last line names the columns that were left out.
+    ``lines`` are the cells of the head and of each row; ``order`` has the indexes of the columns, the most important
+    first. The columns in ``numbers`` are aligned to the right.
     """
-    shown = fitting(lines, order, width)
-    widths = [max(cell_len(line[index]) for line in lines) for index in shown]
+    sizes = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    shown: list[int] = []
+    used = -GAP
+    for index in order:
+        used += GAP + sizes[index]
+        if width is not None and used > width and len(shown) >= _LEAST:
+            break
+        shown.append(index)
     text = Text(no_wrap=True, overflow="ignore")
     for number, line in enumerate(lines):
-        cells = [
-            " " * (size - cell_len(line[index])) + line[index]
-            if index in numbers
-            else line[index] + " " * (size - cell_len(line[index]))
-            for index, size in zip(shown, widths, strict=True)
-        ]
+        cells = []
+        for index in sorted(shown):
+            blanks = " " * (sizes[index] - cell_len(line[index]))
+            cells.append(blanks + line[index] if index in numbers else line[index] + blanks)
         text.append((" " * GAP).join(cells).rstrip() + "\n", "" if number else "bold")
     if left_out := [lines[0][index] for index in order if index not in shown]:
-        text.append(f"{not_shown(left_out)}\n", "dim")
+        text.append(f"no room for: {', '.join(left_out)}\n", "dim")
     text.right_crop(1)
     return text
-
-
-def not_shown(headers: Sequence[str]) -> str:
-    """Return the sentence that names the columns that were left out."""
-    return f"no room for: {', '.join(headers)}"
 
 
 #: What the summary says of the selected messages: in a dry run, and after it is done. By the value of ``Transfer``.
