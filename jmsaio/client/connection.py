@@ -149,10 +149,6 @@ class Connection(AsyncClosing):
         """Return ``metadata``."""
         return self.metadata
 
-    def get_metadata(self) -> ConnectionMetaData:
-        """Return ``metadata``."""
-        return self.metadata
-
     @property
     def queue_browser_read_max(self) -> int:
         """Maximum number of messages that a browser of this connection examines; 0 or less: all."""

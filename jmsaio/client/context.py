@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import attrs
@@ -181,10 +182,6 @@ class Context(AsyncClosing):
         """Return ``metadata``."""
         return self.metadata
 
-    def get_metadata(self) -> ConnectionMetaData:
-        """Return ``metadata``."""
-        return self.metadata
-
     @property
     def exception_listener(self) -> ExceptionListener | None:
         """The listener for problems that no caller can receive."""
@@ -239,23 +236,23 @@ class Context(AsyncClosing):
         self, destination: Destination, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
         """See ``Session.create_consumer``; starts the connection unless ``auto_start`` is off."""
-        return self._started(self._session.create_consumer(destination, selector, no_local))
+        return Opening(self._started(partial(self._session.create_consumer, destination, selector, no_local)))
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
         """See ``Session.create_durable_consumer``; starts the connection unless ``auto_start`` is off."""
-        return self._started(self._session.create_durable_consumer(topic, name, selector, no_local))
+        return Opening(self._started(partial(self._session.create_durable_consumer, topic, name, selector, no_local)))
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
         """See ``Session.create_shared_consumer``; starts the connection unless ``auto_start`` is off."""
-        return self._started(self._session.create_shared_consumer(topic, name, selector))
+        return Opening(self._started(partial(self._session.create_shared_consumer, topic, name, selector)))
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> Opening[MessageConsumer]:
         """See ``Session.create_shared_durable_consumer``; starts the connection unless ``auto_start`` is off."""
-        return self._started(self._session.create_shared_durable_consumer(topic, name, selector))
+        return Opening(self._started(partial(self._session.create_shared_durable_consumer, topic, name, selector)))
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
         """See ``Session.create_browser``."""
@@ -270,14 +267,11 @@ class Context(AsyncClosing):
             await self._connection.start()
         return await self._session.request(destination, body, timeout=timeout, **options)
 
-    def _started(self, opening: Opening[MessageConsumer]) -> Opening[MessageConsumer]:
-        async def open_and_start() -> MessageConsumer:
-            consumer = await opening
-            if self._auto_start:
-                await self._connection.start()
-            return consumer
-
-        return Opening(open_and_start(), opening)
+    async def _started(self, create: Callable[[], Opening[MessageConsumer]]) -> MessageConsumer:
+        consumer = await create()
+        if self._auto_start:
+            await self._connection.start()
+        return consumer
 
     async def _anonymous_producer(self) -> MessageProducer:
         """Return the message producer that this context's producers share."""

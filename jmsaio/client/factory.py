@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Unpack, overload
+from typing import Any, Unpack
 
 import anyio
 import attrs
@@ -23,7 +23,7 @@ from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
 from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
-from jmsaio.model.arguments import check_optional_text, shown
+from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.modes import AcknowledgeMode
@@ -49,7 +49,6 @@ class _Connecting:
     user: str | None
     password: str | None = attrs.field(repr=False)
     client_id: str | None
-    read_max: int | None = None
     wait: float = 0.0
     on_state: StateCallback | None = None
     tracing: Tracing | None = None
@@ -110,7 +109,6 @@ class ConnectionFactory(AsyncClosing):
         password: str | None = None,
         client_id: str | None = None,
         *,
-        queue_browser_read_max: int | None = None,
         wait: Duration = 0,
         on_state: StateCallback | None = None,
         tracing: Tracing | None = None,
@@ -121,15 +119,12 @@ class ConnectionFactory(AsyncClosing):
             user: user name; used with ``jms.useCredentialsFromCreateConnection`` only.
             password: the token (``token:...``); used with the same option only, never logged.
             client_id: client identifier; default: the configuration's.
-            queue_browser_read_max: maximum number of messages that a browser of this connection examines, 0 or less:
-                all; default: the factory's current value.
             wait: seconds for which an unavailable broker is tried again, with a log line for each try; 0: none.
             on_state: called with each change of the connection's state, first with CONNECTING; see
                 ``Connection.on_state``.
             tracing: traces the connection's messages, such as ``jmsaio.otel.OpenTelemetry()``; None: no cost.
 
         Raises:
-            ConfigurationError: a limit that is not an integer.
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds, nor until ``wait``
                 seconds have passed.
             JMSSecurityError: the broker refuses the credentials.
@@ -140,67 +135,26 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling leaves nothing open.
         """
-        how = _Connecting(user, password, client_id, queue_browser_read_max, seconds(wait, "wait"), on_state, tracing)
+        how = _Connecting(user, password, client_id, seconds(wait, "wait"), on_state, tracing)
         return Opening(self._connect(how, owned=False))
 
     create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
 
-    @overload
     def create_context(
         self,
         mode: AcknowledgeMode = AcknowledgeMode.AUTO,
         user: str | None = None,
         password: str | None = None,
         client_id: str | None = None,
-        *,
-        queue_browser_read_max: int | None = None,
-    ) -> Opening[Context]: ...
-    @overload
-    def create_context(
-        self,
-        user: str | None,
-        password: str | None,
-        mode: AcknowledgeMode = AcknowledgeMode.AUTO,
-        client_id: str | None = None,
-        *,
-        queue_browser_read_max: int | None = None,
-    ) -> Opening[Context]: ...
-    def create_context(  # type: ignore[misc]  # mypy does not pair keyword with positional-only parameters
-        self,
-        first: Any = AcknowledgeMode.AUTO,
-        second: Any = None,
-        third: Any = None,
-        /,
-        client_id: str | None = None,
-        *,
-        mode: AcknowledgeMode | None = None,
-        user: str | None = None,
-        password: str | None = None,
-        queue_browser_read_max: int | None = None,
     ) -> Opening[Context]:
         """Create a context of the simplified API: a connection and a session; ``await`` it or use ``async with``.
 
-        The arguments are ``(mode, user, password)``, or in the order of Java and ``create_connection``
-        ``(user, password, mode)``; each can be given by name. The default mode is AUTO.
-
         Raises as ``create_connection``; a mode that does not exist is a JMSError.
         """
-        given: dict[str, Any] = {"mode": mode, "user": user, "password": password}
-        as_java = (first is None or isinstance(first, str)) and (second, third, password) != (None, None, None)
-        for name, value in zip(("user", "password", "mode") if as_java else given, (first, second, third), strict=True):
-            if given[name] is None:
-                given[name] = value
-            elif value not in (None, AcknowledgeMode.AUTO):
-                raise TypeError(f"create_context() got multiple values for argument {shown(name)}")
-        if as_java and given["mode"] is None:
-            given["mode"] = AcknowledgeMode.AUTO
-        used = AcknowledgeMode.of(given.pop("mode"))
-        limit = queue_browser_read_max
-        connecting = self.create_connection(**given, client_id=client_id, queue_browser_read_max=limit)
-        return Opening(self._create_context(used, connecting), connecting)
+        return Opening(self._create_context(AcknowledgeMode.of(mode), _Connecting(user, password, client_id)))
 
-    async def _create_context(self, mode: AcknowledgeMode, connecting: Opening[Connection]) -> Context:
-        connection = await connecting
+    async def _create_context(self, mode: AcknowledgeMode, how: _Connecting) -> Context:
+        connection = await self._connect(how, owned=False)
         try:
             return await Context._open(connection, set(), mode, self.configuration.auto_start)
         except BaseException:
@@ -230,8 +184,6 @@ class ConnectionFactory(AsyncClosing):
             if self._transport is None:
                 await self._open_transport(config, how.wait)
             self._credentials = (how.user, how.password)
-        if how.read_max is not None:
-            config = attrs.evolve(config, queue_browser_read_max=how.read_max)
         assert self._transport is not None and self._senders is not None  # set together
         runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, states, how.tracing)
         connection = Connection(runtime, partial(self._connection_closed, owned))
@@ -339,9 +291,7 @@ def connect(
     The connection is started unless ``auto_start=False``. For arguments and errors see ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.
     """
-    how = _Connecting(
-        user, password, client_id, wait=seconds(wait, "wait"), on_state=on_state, tracing=tracing
-    )  # fmt: skip
+    how = _Connecting(user, password, client_id, seconds(wait, "wait"), on_state, tracing)
     return Opening(_open(config, how, options))
 
 

@@ -136,17 +136,8 @@ class JMSProducer:
         """Return ``disable_message_timestamp``."""
         return self.disable_message_timestamp
 
-    @property
-    def async_listener(self) -> CompletionListener | FunctionPair | None:
-        """The completion listener, or None."""
-        return self._listener
-
-    def get_async_listener(self) -> CompletionListener | FunctionPair | None:
-        """Return ``async_listener``."""
-        return self.async_listener
-
     def get_async(self) -> CompletionListener | FunctionPair | None:
-        """Return ``async_listener``."""
+        """Return the completion listener, or None."""
         return self._listener
 
     def set_property(self, name: str, value: Property) -> JMSProducer:

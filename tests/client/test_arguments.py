@@ -51,12 +51,6 @@ ROWS: list[Row] = [
     ("factory.create_connection", "user", NO_TEXT, lambda on, bad: on.factory.create_connection(bad)),
     ("factory.create_connection", "password", NO_TEXT, lambda on, bad: on.factory.create_connection("u", bad)),
     ("factory.create_connection", "client_id", NO_TEXT, lambda on, bad: on.factory.create_connection(None, None, bad)),
-    (
-        "factory.create_connection",
-        "queue_browser_read_max",
-        [*NO_NUMBER[1:], 10**30],
-        lambda on, bad: on.factory.create_connection(queue_browser_read_max=bad),
-    ),
     ("factory.create_context", "mode", [*NO_NUMBER, 77], lambda on, bad: on.factory.create_context(bad)),
     ("connection.set_client_id", "client_id", [*NO_TEXT, None], lambda on, bad: on.fresh.set_client_id(bad)),
     ("connection.create_session", "mode", [*NO_NUMBER, 77], lambda on, bad: on.connection.create_session(bad)),

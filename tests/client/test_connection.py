@@ -34,7 +34,7 @@ async def test_start_and_stop_are_repeatable(connection: jmsaio.Connection) -> N
             await call()
     await connection.close()
     for use in (
-        connection.get_client_id, lambda: connection.set_client_id("late"), connection.get_metadata,
+        connection.get_client_id, lambda: connection.set_client_id("late"), connection.get_meta_data,
         connection.get_exception_listener, lambda: connection.set_exception_listener(None),
     ):  # fmt: skip
         with pytest.raises(jmsaio.ObjectClosedError):

@@ -56,26 +56,22 @@ async def test_the_connection_of_contexts_has_their_state_and_drains_them(url: s
             assert context.closed and second.closed
 
 
-async def test_credentials_of_a_context_come_in_the_order_of_java_or_after_the_mode(url: str) -> None:
+async def test_credentials_of_a_context_follow_its_mode(url: str) -> None:
     client = jmsaio.AcknowledgeMode.CLIENT
     async with jmsaio.ConnectionFactory(url, tck_username="u", tck_password="p") as factory:
         create = factory.create_context
         for opening in (
-            create("u", "p", client, "id"),
-            create("u", "p", client_id="id", mode=client),
             create(client, "u", "p", "id"),
             create(mode=client, password="p", user="u", client_id="id"),
-            create(None, None, client, "id"),
+            create(client, None, None, "id"),
         ):
             async with opening as context:
                 assert (context.session_mode, context.client_id) == (client, "id")
-        async with factory.create_context("u", "p") as context:
+        async with factory.create_context(user="u", password="p") as context:
             assert context.session_mode is jmsaio.AcknowledgeMode.AUTO
-        for wrong in (("u", "secret"), ("x", "p", client)):
+        for wrong in (("u", "secret"), ("x", "p")):
             with pytest.raises(jmsaio.JMSSecurityError):
-                await factory.create_context(*wrong)
-        with pytest.raises(TypeError, match="multiple values for argument 'mode'"):
-            factory.create_context(client, mode=client)  # type: ignore[call-overload]  # what is tested
+                await factory.create_context(client, *wrong)
 
 
 async def test_a_listener_may_create_a_consumer(url: str, name: Name) -> None:
@@ -100,7 +96,7 @@ async def test_a_closed_context_does_nothing_although_its_connection_is_open(url
         await second.close()
         await second.close()
         for call in (
-            second.get_client_id, second.get_metadata, second.get_exception_listener, second.get_session_mode,
+            second.get_client_id, second.get_meta_data, second.get_exception_listener, second.get_session_mode,
             second.get_transacted, second.create_producer, second.create_text_message, browser.get_queue,
             lambda: second.set_exception_listener(None), lambda: second.set_client_id("late"),
             lambda: second.set_auto_start(False), lambda: second.create_queue("late"), second.create_context,

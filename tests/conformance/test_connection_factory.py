@@ -59,4 +59,4 @@ async def test_wrong_credentials_and_modes_of_a_context(guarded: jmsaio.Connecti
             with pytest.raises(jmsaio.JMSSecurityError):
                 await guarded.create_context(user=user, password=password)
         with pytest.raises(jmsaio.JMSError):
-            await guarded.create_context(-1)  # type: ignore[call-overload]  # what a caller may do
+            await guarded.create_context(-1)  # type: ignore[arg-type]  # what a caller may do

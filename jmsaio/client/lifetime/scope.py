@@ -76,17 +76,12 @@ class Opening(Coroutine[Any, None, T]):
 
     ``await opening`` returns the object, which the caller closes; ``async with opening as it`` closes it at the end. It
     is a coroutine, so tasks, ``gather``, ``wait_for`` and task groups accept it. Use each opening once.
-
-    Args:
-        coroutine: opens the object.
-        first: another opening that ``coroutine`` awaits. It is closed if ``coroutine`` ends before it began.
     """
 
-    __slots__ = ("_coroutine", "_first", "_object")
+    __slots__ = ("_coroutine", "_object")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], first: Opening[Any] | None = None) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
-        self._first = first
         self._object: T | None = None
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -114,17 +109,11 @@ class Opening(Coroutine[Any, None, T]):
 
     def throw(self, error: Any, /, *more: Any) -> Any:
         """Raise an error in it, as the event loop does to cancel it."""
-        try:
-            return self._coroutine.throw(error, *more)
-        except BaseException:
-            self.close()
-            raise
+        return self._coroutine.throw(error, *more)
 
     def close(self) -> None:
         """End it without opening anything; no effect if it has ended."""
         self._coroutine.close()
-        if self._first is not None:
-            self._first.close()
 
     if not TYPE_CHECKING:
 

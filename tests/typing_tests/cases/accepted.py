@@ -43,7 +43,7 @@ async def opens_from_a_factory(factory: jmsaio.ConnectionFactory) -> None:
     async with factory.create_context(jmsaio.AcknowledgeMode.CLIENT) as context:
         assert_type(context, jmsaio.Context)
     assert_type(await factory.create_connection("user", "password"), jmsaio.Connection)
-    assert_type(await factory.create_context("user", "password", jmsaio.AcknowledgeMode.CLIENT), jmsaio.Context)
+    assert_type(await factory.create_context(jmsaio.AcknowledgeMode.CLIENT, "user", "password"), jmsaio.Context)
     assert_type(await asyncio.create_task(factory.create_context()), jmsaio.Context)
 
 

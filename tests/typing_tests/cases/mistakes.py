@@ -15,7 +15,7 @@ async def wrong_modes(
     await connection.create_session("CLIENT")  # error: arg-type reportArgumentType
     print(jmsaio.AcknowledgeMode.CLIENT_ACKNOWLEDGE)  # error: attr-defined reportAttributeAccessIssue
     await connection.create_session(transacted=True)  # error: call-arg reportCallIssue
-    await factory.create_context("user")  # error: call-overload reportArgumentType
+    await factory.create_context("user")  # error: arg-type reportArgumentType
     await producer.send("x", delivery_mode=jmsaio.AcknowledgeMode.CLIENT)  # error: call-overload reportArgumentType
     producer.delivery_mode = 2  # error: assignment reportAttributeAccessIssue
 
