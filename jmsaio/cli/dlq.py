@@ -39,7 +39,7 @@ from jmsaio.cli.common.output import (
 from jmsaio.cli.receive import browse_each
 from jmsaio.cli.show import body_text, clock_text, to_json
 from jmsaio.cli.states import MESSAGES, open_admin, write_states
-from jmsaio.cli.transfer import perform, transfer_options
+from jmsaio.cli.transfer import count_option, perform, transfer_options
 from jmsaio.codec.properties import EXPIRED_AT
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue, Topic, parse_destination_text, resolve, short_name
@@ -78,7 +78,7 @@ def list_letters(url: str | None, settings: tuple[str, ...], as_json: bool | Non
 @click.argument("name", metavar="QUEUE", shell_complete=complete_destination)
 @broker_options
 @selector_option
-@click.option("-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number of messages; default: all.")
+@count_option
 @json_option
 def show(
     name: str, url: str | None, settings: tuple[str, ...], selector: str | None, limit: int | None,
@@ -102,6 +102,7 @@ def show(
 @target_options
 @click.option("--to-queue", metavar="NAME", help="Send all letters to this queue, which is created if it is missing.")
 @transfer_options
+@count_option
 @yes_option
 def redrive(
     source: str, topic: bool, of: str | None, to: str | None, to_queue: str | None, max_redrives: int, url: str | None,

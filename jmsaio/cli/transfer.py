@@ -29,12 +29,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+count_option = click.option(
+    "-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number of messages; default: all."
+)
+
+
 def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options of a command that changes selected messages."""
     return with_options(
         broker_options(command),
         selector_option,
-        click.option("-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number; default: all."),
         click.option("--dry-run", is_flag=True, help="Only report what would be done."),
         json_option,
     )
@@ -44,6 +48,7 @@ def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
 @click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
 @click.argument("target", metavar="TARGET", shell_complete=complete_destination)
 @transfer_options
+@count_option
 @yes_option
 def move(source: str, target: str, yes: bool, **options: Any) -> int:
     """Move messages from QUEUE to the queue TARGET, each acknowledged when the broker has stored it in TARGET.
@@ -82,6 +87,7 @@ def copy(source: str, target: str, **options: Any) -> int:
 @click.command()
 @click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
 @transfer_options
+@count_option
 @yes_option
 def purge(source: str, yes: bool, **options: Any) -> int:
     """Delete messages from QUEUE. Messages sent after the start are kept.
@@ -99,7 +105,7 @@ def purge(source: str, yes: bool, **options: Any) -> int:
 
 def transfer(
     kind: str, source: Queue, target: Queue | None, yes: bool, *, url: str | None, settings: tuple[str, ...],
-    selector: str | None, limit: int | None, dry_run: bool, as_json: bool | None,
+    selector: str | None, dry_run: bool, as_json: bool | None, limit: int | None = None,
 ) -> int:  # fmt: skip
     """Ask if needed, then move, copy or delete messages of a queue. ``kind`` is a value of ``Transfer``."""
     from jmsaio.maintenance.transfer import Transfer, TransferRequest

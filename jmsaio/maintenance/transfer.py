@@ -69,7 +69,7 @@ class TransferRequest:
         patience: seconds without a delivery after which the rest of a topic counts as unreachable.
         transfer: what is done with each one. ``MOVE`` and ``COPY`` need ``to``, and only ``REDRIVE`` has
             ``max_redrives``.
-        limit: maximum number of messages selected; None: all.
+        limit: maximum number of messages selected; None: all, as always for ``COPY``.
     """
 
     destination: Queue | Topic

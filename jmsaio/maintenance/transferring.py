@@ -115,18 +115,6 @@ async def transfer_range(
     return work.result
 
 
-async def find_last(
-    transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange
-) -> tuple[int, WireId | None]:
-    """Return how many messages of a range a request selects, and the last of them. Nothing is sent or acknowledged.
-
-    Raises as ``transfer_range``, and any failure of the broker. Cancelling changes nothing.
-    """
-    async with _opened(transport, configuration, attrs.evolve(request, dry_run=True), part, None) as work:
-        await work.run()
-    return work.selected, work.last
-
-
 @asynccontextmanager
 async def _opened(
     transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange,
@@ -195,9 +183,8 @@ class _Work:
     _stored: set[WireId] = attrs.field(init=False, factory=set)
     _retained: list[SetAside] = attrs.field(init=False, factory=list)
     _at_end: bool = attrs.field(init=False, default=False)
+    _selected: int = attrs.field(init=False, default=0)
     result: TransferResult = attrs.field(init=False)
-    selected: int = attrs.field(init=False, default=0)
-    last: WireId | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
         self._outlets = Outlets(self._transport, self._configuration, self._settled)
@@ -253,7 +240,7 @@ class _Work:
 
     def _is_limited(self) -> bool:
         """Return True if no further message is to be selected."""
-        return self._request.limit is not None and self.selected >= self._request.limit
+        return self._request.limit is not None and self._selected >= self._request.limit
 
     async def _decide(self, record: ReceivedRecord) -> None:
         """Send, acknowledge or retain a message."""
@@ -267,21 +254,17 @@ class _Work:
                     self._pass(record)
                     return
             elif self._request.transfer is Transfer.PURGE:
-                self._select(record)
+                self._selected += 1
                 self._count(self._part.topic)
                 self._pass(record)
                 return
             elif (target := self._find_target(record.properties)) is not None:
-                self._select(record)
+                self._selected += 1
                 if await self._send(record, target):
                     return
         except JMSError as error:
             self._skip(Left.FAILED, f"{record.message_id}: {error}")
         self._retain(record)
-
-    def _select(self, record: ReceivedRecord) -> None:
-        self.selected += 1
-        self.last = max(self.last or record.message_id, record.message_id, key=_in_order)
 
     def _pass(self, record: ReceivedRecord) -> None:
         """Acknowledge a message without a copy; retain it in a dry run."""

@@ -26,7 +26,7 @@ from jmsaio.maintenance.transfer import (
     is_done,
     plan_transfer,
 )
-from jmsaio.maintenance.transferring import MAX_ERRORS, TransferProgress, TransferResult, find_last, transfer_range
+from jmsaio.maintenance.transferring import MAX_ERRORS, TransferProgress, TransferResult, transfer_range
 from jmsaio.model.destinations import resolve, short_name
 from jmsaio.model.topic_names import COPY_PREFIX, SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
@@ -128,26 +128,12 @@ class _Job:
                 with anyio.CancelScope(shield=True):
                     await cursors.delete()
         if rest is None:
-            rest = await self._shorten(await cursors.create(ranges))
+            rest = await cursors.create(ranges)
             await cursors.plan(rest)
         results = await self.carry_out(rest)
         if not self.request.dry_run and all(one.complete and not one.left and not one.errors for one in results):
             await cursors.delete()
         return results
-
-    async def _shorten(self, ranges: list[TransferRange]) -> list[TransferRange]:
-        """Return the ranges up to the last message within the limit: a continued copy ends at the same message."""
-        if (limit := self.request.limit) is None:
-            return ranges
-        found: list[TransferRange] = []
-        for part in ranges:
-            request = attrs.evolve(self.request, limit=limit)
-            count, last = await find_last(self.transport, self.configuration, request, part)
-            limit -= count
-            if not limit and last is not None:
-                return [*found, attrs.evolve(part, end=last)]
-            found.append(part)
-        return found
 
     async def purge(self, part: TransferRange) -> TransferResult:
         """Acknowledge everything up to the end of a range in one step, including what consumers hold."""
@@ -175,7 +161,7 @@ class CopyCursors:
     has no such subscription any more is completely copied, and a repeated command never starts again in the middle.
 
     Attributes:
-        name: their name, the same for the same queue, target, selector and limit.
+        name: their name, the same for the same queue, target and selector.
         queue: name of the subscription with the messages to copy.
         topics: full names of the queue's topics, with partitions listed one by one.
     """
@@ -191,7 +177,7 @@ class CopyCursors:
         admin, source = require_admin(transport), resolve(request.destination, configuration.system_namespace)
         queue = configuration.queue_subscription(source.subscription)
         target = request.target(configuration) or ""
-        whole = json.dumps([source.topics, source.pattern, queue, target, request.selector, request.limit])
+        whole = json.dumps([source.topics, source.pattern, queue, target, request.selector])
         readable = re.sub(r"[^\w.-]", "-", short_name(target, configuration.system_namespace), flags=re.ASCII)
         return cls(
             admin=admin,

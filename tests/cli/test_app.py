@@ -62,7 +62,6 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
                 ["broker", "stop", "--timeout", "nan"],
                 ["demo", "--pace", "nan"],
                 ["spark", "archive", "q", "f", "--interval", "nan"],
-                ["spark", "replay", "f", "--rate", "nan"],
             )
         ),
         (["send", "q", "x", "-u", "memory:"], 2, "lives in one process only"),

@@ -378,18 +378,9 @@ async def test_a_selector_of_the_queue_applies_to_a_copy(letters: Letters) -> No
     assert (await letters.harness.admin.subscription_properties(letters.topic, name)).items() >= wanted.items()
 
 
-async def test_a_continued_copy_ends_at_the_same_limit(letters: Letters) -> None:
-    copying = await Copying.of(letters, *"abcdef")
-    assert await interrupt(copying, 3, whole=1, limit=4) == 3
-    assert await copying.copy(limit=4) == 1
-    assert await copying.copies() == Counter("abcd")
-    assert await copying.copy(limit=4) == 4
-
-
 async def test_a_dry_run_reports_what_is_left_and_changes_nothing(letters: Letters) -> None:
     copying = await Copying.of(letters, *"abcdef")
     assert await copying.copy(dry_run=True) == 6
-    assert await copying.copy(dry_run=True, limit=2) == 2
     assert await copying.subscriptions() == {QUEUE}
     await interrupt(copying, 4)
     assert await copying.copy(dry_run=True) == 2
@@ -462,9 +453,9 @@ async def test_a_copy_that_was_killed_before_it_began_begins_again(letters: Lett
 
 async def test_each_request_has_a_subscription_of_its_own_which_no_sweep_deletes(letters: Letters) -> None:
     copying = await Copying.of(letters)
-    requests: list[dict[str, Any]] = [{}, {"selector": "n = 1"}, {"limit": 3}, {"to": Queue("other")}]
+    requests: list[dict[str, Any]] = [{}, {"selector": "n = 1"}, {"to": Queue("other")}]
     names = {(await copying.cursors(**changes)).name for changes in requests}
-    assert len(names) == 4
+    assert len(names) == 3
     assert all(name.startswith(COPY_PREFIX) for name in names)
     assert not COPY_PREFIX.startswith((JOB_PREFIX, SUBSCRIPTION_PREFIX))
     assert (await copying.cursors(patience=1.0, dry_run=True)).name in names

@@ -1,4 +1,4 @@
-"""``jmsaio spark dlq``: reports dead letters as a table, in Markdown and as a chart, and sends them again."""
+"""``jmsaio spark dlq``: reports dead letters as a table, in Markdown and as a chart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from jmsaio.cli.common.connecting import (
     full_name,
     of_option,
     selector_option,
-    target_options,
     topic_option,
 )
 from jmsaio.cli.common.output import (
@@ -26,11 +25,9 @@ from jmsaio.cli.common.output import (
     shown_age,
     table_text,
     width_of,
-    write_outcome,
 )
 from jmsaio.cli.spark.running import pairs, read_source, running, session_options, write_summary
 from jmsaio.model.arguments import shown
-from jmsaio.model.destinations import parse_destination_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -151,7 +148,7 @@ T = TypeVar("T")
 @click.group(invoke_without_command=True)
 @click.pass_context
 def dlq(context: click.Context) -> None:
-    """Report dead letters, and send them back to the destinations they failed on."""
+    """Report dead letters; 'jmsaio dlq redrive' sends them back to the destinations they failed on."""
     show_help_alone(context)
 
 
@@ -230,35 +227,3 @@ def _write_report(output: Output, summary: dict[str, Any]) -> None:
     more = f", {rest} of them in groups that are not shown (--groups)" if rest else ""
     again = f", {summary['redriven']} of them redriven before" if summary["redriven"] else ""
     write_summary(output, summary, f"{summary['letters']} dead letters, {summary['bytes']} bytes{again}{more}")
-
-
-@dlq.command()
-@_letter_options
-@target_options
-@click.option("--dry-run", is_flag=True, help="Only report what would be sent. Needs no Java.")
-@session_options
-def redrive(
-    destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...], selector: str | None,
-    to: str | None, max_redrives: int, dry_run: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
-) -> int:  # fmt: skip
-    """Send the dead letters in DESTINATION back to the destinations they failed on, acknowledging each one sent.
-
-    A message can be sent twice if the command is stopped or loses the broker. Each has the properties
-    jmsaio_redrive_count and jmsaio_origin_message_id, which identifies copies of the same message. The exit code is 5
-    if something was left.
-    """
-    from jmsaio.maintenance.transfer import TransferRequest
-    from jmsaio.spark.jobs.dead_letters import redrive_letters
-
-    connection = read_source(url, settings)
-    request = TransferRequest(
-        destination=parse_destination_text(full_name(destination, topic)), of=of, selector=selector,
-        to=None if to is None else parse_destination_text(full_name(to, topic=False)), max_redrives=max_redrives,
-    )  # fmt: skip
-    output, chosen = make_output(as_json), pairs("--conf", conf)
-    if dry_run:
-        summary = redrive_letters(None, connection, request)
-    else:
-        with running(output, master, chosen) as (start, _):
-            summary = redrive_letters(start(), connection, request)
-    return write_outcome(output, summary)

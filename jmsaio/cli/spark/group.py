@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from jmsaio.cli.common.connecting import Number, broker_options, selector_option
+from jmsaio.cli.common.connecting import broker_options, selector_option
 from jmsaio.cli.common.output import (
     DATA_LOSS,
     ERROR,
@@ -24,7 +24,7 @@ from jmsaio.spark.jobs.failures import reason_of
 @click.group(invoke_without_command=True)
 @click.pass_context
 def spark(context: click.Context) -> None:
-    """Archive messages in Parquet files, replay archives, and redrive dead letters, with Apache Spark.
+    """Archive messages in Parquet files, replay archives, and report dead letters, with Apache Spark.
 
     Needs Java and pip install 'jmsaio[spark]'; 'jmsaio spark check' reports what is missing. Runs on this machine by
     default, or on a cluster under spark-submit or with --master.
@@ -120,7 +120,6 @@ def _behind(each: dict[str, object]) -> str:
     help="Send each message only once even if the replay is repeated; the target must have deduplication.",
 )
 @selector_option
-@click.option("--rate", type=Number(min=0, min_open=True), metavar="N", help="Maximum messages per second.")
 @click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
 @click.option(
     "--allow-same", is_flag=True, help="Allow sending messages to the destination that they were archived from."
@@ -129,7 +128,7 @@ def _behind(each: dict[str, object]) -> str:
 @session_options
 def replay(
     folder: str, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
-    rate: float | None, moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
+    moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
     as_json: bool | None,
 ) -> int:  # fmt: skip
     """Send the messages of the archive in FOLDER, in order within each source partition.
@@ -142,7 +141,7 @@ def replay(
         raise click.UsageError("--as-new and --dedup exclude each other")
     order = ReplayOrder(
         connection=read_source(url, settings), folder=folder, mapping=pairs("--map-destination", moves),
-        selector=selector, rate=rate, allow_same=allow_same, dedup=dedup,
+        selector=selector, allow_same=allow_same, dedup=dedup,
     )  # fmt: skip
     output = make_output(as_json)
     with running(output, master, pairs("--conf", conf)) as (start, _):

@@ -1,8 +1,7 @@
-"""Dead letters of many topics: a report computed by Spark, and a redrive with one task for each topic or partition."""
+"""Dead letters of many topics: a report computed by Spark."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,17 +11,14 @@ import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ConfigurationError, JMSError
+from jmsaio.errors import ConfigurationError
 from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, REDRIVE_CURSOR, letter_topics, require_admin
-from jmsaio.maintenance.transfer import TransferRange, TransferRequest, plan_transfer
-from jmsaio.maintenance.transferring import TransferResult, transfer_range
-from jmsaio.maintenance.transfers import describe, transfer_all
 from jmsaio.model.destinations import parse_destination_text, resolve
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
-from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
-from jmsaio.spark.worker import call_broker, forget, worker
+from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport
 
 #: Samples per group.
@@ -182,44 +178,3 @@ def _subscription(real: Column) -> Column:
     rest = f.substr(base, f.length(real) + f.lit(2), f.length(base) - f.length(real) - f.lit(len("--DLQ")))
     named = f.regexp_replace(rest, "^partition-[0-9]{1,9}-", "")
     return f.when(base.startswith(f.concat(real, f.lit("-"))) & base.endswith("-DLQ"), named)
-
-
-def redrive_letters(
-    session: SparkSession | None, connection: Mapping[str, str], request: TransferRequest
-) -> dict[str, Any]:  # fmt: skip
-    """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.transferring``.
-
-    Dead letters that are added during the redrive are ignored. Raises as ``plan_transfer``; nothing was sent
-    then. ``left``, ``unseen`` and ``errors`` of the summary are empty if everything was sent.
-
-    Args:
-        session: any session; None: a dry run, which sends nothing.
-    """
-    began = time.monotonic()
-    options = parse_options(connection, Use.WRITE)
-    if session is None:
-        request = attrs.evolve(request, dry_run=True)
-        return describe("dlq redrive", request, call_broker(options, partial(transfer_all, request=request)), began)
-    ranges = call_broker(options, partial(plan_transfer, request=request))
-    outcomes: list[TransferResult] = []
-    if ranges:
-        work = partial(_redrive_one, options, request, tuple(ranges))
-        send = f.udf(work, "string", useArrow=False).asNondeterministic()
-        with own_errors():
-            rows = session.range(0, len(ranges), 1, len(ranges)).select(send("id")).collect()
-        outcomes = [TransferResult(**json.loads(row[0])) for row in rows]
-    return describe("dlq redrive", request, outcomes, began)
-
-
-def _redrive_one(options: SourceOptions, request: TransferRequest, ranges: Sequence[TransferRange], number: int) -> str:
-    """Redrive one range in a task. An error is part of the result: another task can have sent something."""
-    letters = ranges[number]
-    try:
-        here = worker(attrs.evolve(options, outage_timeout=0.0))
-        outcome = here.run(transfer_range(here.transport, here.configuration, request, letters))
-    except JMSError as error:
-        text = f"{letters.topic}: {error}"
-        outcome = TransferResult(topic=letters.topic, errors=(text,))
-    if outcome.errors and not outcome.complete:  # the connection can be lost
-        forget(options)
-    return json.dumps(attrs.asdict(outcome))

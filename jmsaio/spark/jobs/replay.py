@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -27,18 +27,12 @@ from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.status import CHECKPOINT
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
-from jmsaio.spark.session import located, read_text, set_for_now
+from jmsaio.spark.session import located, read_text
 from jmsaio.spark.worker import configuration_of
 from jmsaio.transport.registry import connected
 
 #: Property of a replayed message: its previous JMSMessageID.
 ORIGINAL_ID: Final = "jmsaio_original_id"
-#: Pieces that a task with a rate sends per second, and the settings for the rows of a piece.
-_PIECES: Final = 10
-_BATCHES: Final = (
-    "spark.sql.execution.arrow.maxRecordsPerBatch",
-    "spark.sql.execution.python.udf.maxRecordsPerBatch",
-)
 #: Headers that a selector can name, besides the time.
 _HEADERS: Final = tuple(header.name for header in FIELDS if header.selectable and header.kind is not HeaderKind.TIME)
 _Texts = Mapping[str, str | None] | None
@@ -52,7 +46,6 @@ class ReplayOrder:
         connection: connection options of the data source, including ``url``.
         mapping: target by archived destination, both as ``queue://name``, ``topic://name`` or a bare name; messages of
             other destinations are sent to their origin.
-        rate: maximum messages per second of all tasks together; None: no limit.
         allow_same: allow sending messages to their origin.
         dedup: let the broker drop messages that an earlier replay of the same archive with the same selector has sent;
             the targets must exist and deduplicate.
@@ -62,7 +55,6 @@ class ReplayOrder:
     folder: str
     mapping: Mapping[str, str] = attrs.field(factory=dict)
     selector: str | None = None
-    rate: float | None = None
     allow_same: bool = False
     dedup: bool = False
 
@@ -209,13 +201,7 @@ def _send(
     if job is None:  # in the order of each original partition
         frame = frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
     outgoing = _outgoing(frame if job is None else with_dedup(frame, job), targets, same)
-    settings = {}
-    if order.rate is not None:
-        paced = f.udf(pacer(order.rate / tasks), "boolean", useArrow=False).asNondeterministic()
-        outgoing = outgoing.where(paced("time_to_live"))
-        settings = dict.fromkeys(_BATCHES, str(max(1, int(order.rate / tasks / _PIECES))))
-    with set_for_now(session, settings):
-        outgoing.write.format("jms").options(**order.options()).mode("append").save()
+    outgoing.write.format("jms").options(**order.options()).mode("append").save()
 
 
 def _outgoing(frame: DataFrame, targets: Sequence[ReplayTarget], same: list[str]) -> DataFrame:
@@ -234,24 +220,6 @@ def _outgoing(frame: DataFrame, targets: Sequence[ReplayTarget], same: list[str]
     }
     written = {each.name for each in WRITE_COLUMNS}
     return frame.withColumns(changed).drop(*(name for name in frame.columns if name not in written))
-
-
-def pacer(
-    rate: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-) -> Callable[[object], bool]:
-    """Return a function of a row that blocks until the row can be sent, with a maximum of ``rate`` rows per second."""
-    due: float | None = None
-
-    def wait(_: object) -> bool:
-        nonlocal due
-        now = clock()
-        due = now if due is None else max(due, now - 1.0)  # catches up on a maximum of one second
-        if due > now:
-            sleep(due - now)
-        due += 1 / rate
-        return True
-
-    return wait
 
 
 def select_rows(frame: DataFrame, selector: str) -> DataFrame:

@@ -32,7 +32,6 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         "jobs.dead_letters": SimpleNamespace(
             ReportOrder=Order.make,
             report_dead_letters=jobs.report_dead_letters,
-            redrive_letters=jobs.redrive_letters,
         ),
         "worker": SimpleNamespace(call_broker=lambda options, call: asyncio.run(call("transport", "configuration"))),
         "jobs.status": SimpleNamespace(status=jobs.status),

@@ -13,8 +13,6 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.maintenance.transfer import TransferRequest
-
 URL = ["-u", "pulsar://h"]
 GROUP: dict[str, Any] = {
     "origin": "persistent://public/default/orders", "subscription": "jms-queue", "type": "tea",
@@ -134,15 +132,6 @@ class Jobs:
         return {
             "job": "dlq report", "letters": 3 if self.groups else 0, "bytes": 90, "redriven": 1, "groups": self.groups,
             "letters_of_other_groups": 0,
-        }  # fmt: skip
-
-    def redrive_letters(
-        self, session: str | None, connection: dict[str, str], request: TransferRequest
-    ) -> dict[str, Any]:  # fmt: skip
-        self.orders.append({"connection": connection, **attrs.asdict(request, recurse=False)})
-        return {
-            "job": "dlq redrive", "dry_run": session is None, "sent": 4, "not_selected": 2, "targets": {"orders": 4},
-            "left": self.left, "unseen": self.unseen, "errors": ["no such topic"] if self.left else [],
         }  # fmt: skip
 
     def status(self, connection: dict[str, str], folder: str, losses: str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.output import OK, PARTLY, USAGE
+from jmsaio.cli.common.output import OK, USAGE
 from jmsaio.cli.spark.dlq import draw, lines_of, markdown_of, samples_of, table_of
 from tests.cli.spark.jobs import GROUP, URL, Jobs, last
 
@@ -70,13 +70,12 @@ def test_bars_show_the_largest_groups_apart_and_no_label_is_a_formula(tmp_path: 
 
 
 REPORT = ["spark", "dlq", "report", "orders", *URL]
-REDRIVE = ["spark", "dlq", "redrive", "orders-DLQ", *URL]
 
 
 def test_the_group_of_dead_letters_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["spark", "dlq"]) == OK
     output = capsys.readouterr().out
-    assert all(name in output for name in ("report", "redrive"))
+    assert "report" in output
 
 
 def test_a_report_is_asked_for_with_what_was_given(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +129,6 @@ def test_a_picture_is_drawn(jobs: Jobs, tmp_path: Path) -> None:
     [
         ([*REPORT, "--markdown", "--json"], "not both"),
         ([*REPORT, "--picture", "x.txt"], "ends with .svg, .png or .pdf"),
-        ([*REDRIVE, "--max-redrives", "0"], "--max-redrives"),
     ],
 )
 def test_wrong_usage_is_refused_before_a_session(
@@ -148,34 +146,3 @@ def test_a_picture_without_its_library_is_refused_before_a_session(
     assert main([*REPORT, "--picture", "x.svg"]) == USAGE
     assert "pip install 'jmsaio[plot]'" in capsys.readouterr().err
     assert jobs.asked == []
-
-
-def test_dead_letters_are_sent_as_asked(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["-t", "--of", "s", "--to", "repaired", "--max-redrives", "5", "--master", "local[1]", "--no-json"]
-    assert main([*REDRIVE, *arguments]) == OK
-    assert capsys.readouterr().out.splitlines() == ["to orders: 4", "4 dead letters sent, 2 not selected"]
-    assert jobs.asked == [("local[1]", {})]
-    order = jobs.orders[0]
-    assert (str(order["destination"]), order["of"], str(order["to"])) == (
-        "topic://orders-DLQ", "s", "queue://repaired",
-    )  # fmt: skip
-    assert order["connection"]["url"] == "pulsar://h"
-    assert (order["max_redrives"], order["selector"]) == (5, None)
-
-
-def test_a_dry_run_of_a_redrive_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*REDRIVE, "--dry-run", "--no-json"]) == OK
-    assert "4 dead letters to send" in capsys.readouterr().out
-    assert jobs.asked == []
-
-
-def test_what_was_left_is_told_and_has_an_exit_code(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    jobs.left = {"failed": 2}
-    assert main([*REDRIVE, "--no-json"]) == PARTLY
-    output = capsys.readouterr().out.splitlines()
-    assert output[1:] == ["error: no such topic", "4 dead letters sent, 2 not selected, 2 left (failed)"]
-    jobs.left, jobs.unseen = {}, ["orders-DLQ"]
-    assert main([*REDRIVE, "--no-json"]) == PARTLY
-    assert "orders-DLQ: not all were received" in capsys.readouterr().out
-    assert main([*REDRIVE, "--json"]) == PARTLY
-    assert last(capsys)["unseen"] == ["orders-DLQ"]

@@ -65,11 +65,11 @@ def test_what_is_missing_has_an_exit_code(jobs: Jobs, capsys: pytest.CaptureFixt
 
 
 def test_an_archive_is_replayed_where_it_was_mapped_to(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["spark", "replay", "folder", *URL, "--map-destination", "orders=copy", "--rate", "10", "--no-json"]
+    arguments = ["spark", "replay", "folder", *URL, "--map-destination", "orders=copy", "--no-json"]
     assert main(arguments) == OK
     assert capsys.readouterr().out.splitlines() == ["queue://orders to queue://copy: 4", "4 messages sent"]
     order = jobs.orders[0]
-    assert (order["mapping"], order["rate"], order["allow_same"]) == ({"orders": "copy"}, 10.0, False)
+    assert (order["mapping"], order["allow_same"]) == ({"orders": "copy"}, False)
     jobs.undecodable = 2
     assert main([*arguments, "--dry-run"]) == PARTLY
     assert "4 messages to send, 2 left out" in capsys.readouterr().out

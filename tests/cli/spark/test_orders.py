@@ -98,13 +98,11 @@ def test_a_url_of_a_store_is_passed_on(called: list[dict[str, Any]]) -> None:
 
 def test_a_replay_gets_the_order_that_was_given(called: list[dict[str, Any]]) -> None:
     moves = ["--map-destination", "a=b", "--map-destination", "queue://c=topic://d"]
-    assert (
-        main(["spark", "replay", "folder", *URL, *moves, "-s", "a = 1", "--rate", "5", "--allow-same", "--dedup"]) == OK
-    )
+    assert main(["spark", "replay", "folder", *URL, *moves, "-s", "a = 1", "--allow-same", "--dedup"]) == OK
     (call,) = called
     assert call["order"] == ReplayOrder(
         connection=CONNECTION, folder=FOLDER, mapping={"a": "b", "queue://c": "topic://d"}, selector="a = 1",
-        rate=5.0, allow_same=True, dedup=True,
+        allow_same=True, dedup=True,
     )  # fmt: skip
     assert call["dry_run"] is False
 

@@ -40,7 +40,6 @@ def test_without_the_extra_one_sentence_says_what_to_install(
         (["archive", "q", "folder", "--once", "-u", "memory:"], "jmsaio broker start"),
         (["archive", "q", "folder", "--once", *URL, "--conf", "a"], "--conf needs A=B"),
         (["replay", "folder", *URL, "--map-destination", "a="], "--map-destination needs A=B"),
-        (["replay", "folder", *URL, "--rate", "0"], "--rate"),
         (["replay", "folder", *URL, "--as-new", "--dedup"], "--as-new and --dedup exclude each other"),
     ],
 )

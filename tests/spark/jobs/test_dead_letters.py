@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import asyncio
 
-import attrs
 import pytest
 from pyspark.sql import SparkSession
 
 from jmsaio.config import load
 from jmsaio.errors import (
-    BrokerUnavailableError,
     ConfigurationError,
-    InvalidDestinationError,
-    InvalidSelectorError,
     NotFoundError,
 )
 from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, REDRIVE_CURSOR, require_admin
-from jmsaio.maintenance.transfer import TransferRequest
-from jmsaio.maintenance.transferring import Left
-from jmsaio.model.destinations import Queue
-from jmsaio.model.schema import Schema
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC, TYPE
 from jmsaio.spark.jobs.dead_letters import (
     ReportOrder,
     describe_group,
     find_letters,
-    redrive_letters,
     report_dead_letters,
 )
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.registry import connected
-from tests.kit.records import ORDER, texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.spark.use import send
 from tests.support.broker import TestBroker
@@ -102,72 +92,6 @@ def test_a_subscription_without_dead_letters_is_told_before_a_query(pulsar_broke
     order = ReportOrder(connection={"url": pulsar_broker.url}, destination="queue://nothing-failed", of="nobody")
     with pytest.raises(NotFoundError, match="nothing-failed has no topic with dead letters"):
         report_dead_letters(None, order)  # type: ignore[arg-type] # no session is asked
-
-
-async def put(broker: TestBroker, *bodies: str) -> Letters:
-    """Dead letters of one queue, after their client is closed."""
-    letters = await Letters.start(load(broker.url))
-    await letters.put(*bodies)
-    await letters.stop()
-    return letters
-
-
-async def waiting(broker: TestBroker, letters: Letters, topic: str) -> list[str]:
-    """What waits in a queue."""
-    again = attrs.evolve(await Letters.start(load(broker.url)), topic=letters.topic)
-    found = texts(await again.waiting(topic))
-    await again.stop()
-    return sorted(found)
-
-
-def test_each_task_sends_the_letters_of_one_topic(spark: SparkSession, pulsar_broker: TestBroker) -> None:
-    one, other = (asyncio.run(put(pulsar_broker, *bodies)) for bodies in ("ab", "c"))
-    connection, request = (
-        {"url": pulsar_broker.url},
-        TransferRequest(destination=Queue(f"multi:{one.dead},{other.dead}")),
-    )
-    planned = redrive_letters(None, connection, request)
-    summary = redrive_letters(spark, connection, request)
-    assert (planned["destination"], summary["dry_run"]) == (f"queue://multi:{one.dead},{other.dead}", False)
-    assert (planned["sent"], planned["targets"]) == (3, {one.topic: 2, other.topic: 1})
-    assert (summary["sent"], summary["targets"]) == (3, planned["targets"])
-    assert (summary["left"], summary["unseen"], summary["errors"]) == ({}, [], [])
-    assert asyncio.run(waiting(pulsar_broker, one, one.topic)) == ["a", "b"]
-    assert asyncio.run(waiting(pulsar_broker, one, one.dead)) == []
-    assert redrive_letters(spark, connection, request)["sent"] == 0  # nothing is left, so there is no task
-
-
-def test_a_dry_run_needs_no_session_and_tells_what_would_be_left(pulsar_broker: TestBroker) -> None:
-    letters = asyncio.run(put(pulsar_broker, "a"))
-    request = TransferRequest(destination=Queue(letters.dead), max_redrives=0)
-    summary = redrive_letters(None, {"url": pulsar_broker.url}, request)
-    assert (summary["dry_run"], summary["sent"], summary["left"]) == (True, 0, {Left.TOO_OFTEN.value: 1})
-
-
-def test_what_can_not_be_done_is_refused_before_a_task_starts(pulsar_broker: TestBroker) -> None:
-    invalid = TransferRequest(destination=Queue("x"), selector="a =")
-    with pytest.raises(InvalidSelectorError):
-        redrive_letters(None, {"url": pulsar_broker.url}, invalid)
-    unreachable = {"url": "pulsar://127.0.0.1:1", "connect_timeout": "1"}
-    with pytest.raises(BrokerUnavailableError):
-        redrive_letters(None, unreachable, TransferRequest(destination=Queue("x")))
-
-
-def test_a_target_that_refuses_a_schema_is_told_before_a_task_starts(
-    spark: SparkSession, pulsar_broker: TestBroker
-) -> None:
-    async def fill() -> tuple[str, str]:
-        letters = await Letters.start(load(pulsar_broker.url))
-        for topic, kind in ((letters.dead, Schema("JSON", ORDER)), (letters.topic, Schema("STRING"))):
-            sender = await letters.harness.sender(topic, schema=kind)
-            await letters.harness.send(sender, message("a"))
-        await letters.stop()
-        return letters.dead, letters.topic
-
-    dead, target = asyncio.run(fill())
-    request = TransferRequest(destination=Queue(dead), to=Queue(target))
-    with pytest.raises(InvalidDestinationError, match="can't take the messages of persistent:"):
-        redrive_letters(spark, {"url": pulsar_broker.url}, request)
 
 
 async def test_a_report_goes_by_the_subscription_of_a_redrive_where_there_is_one(url: str) -> None:

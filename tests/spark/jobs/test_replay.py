@@ -23,7 +23,6 @@ from jmsaio.spark.jobs.replay import (
     _matches,
     check_targets,
     map_targets,
-    pacer,
     replay,
     same_partitions,
     values_of,
@@ -71,23 +70,6 @@ def test_the_source_is_known_by_its_topic_whatever_namespace_short_names_have_no
     with pytest.raises(ConfigurationError, match="would be sent to queue://orders"):
         check_targets(targets, "other/space")
     check_targets(map_targets(COUNTS[:1], {}), "other/space")
-
-
-def test_rows_pass_at_the_rate_that_is_asked_for() -> None:
-    now = 100.0
-    passed = []
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    wait = pacer(4.0, lambda: now, sleep)
-    for number in range(9):
-        if number == 5:
-            now += 60  # the broker was slow: what was missed is made up for a second only
-        assert wait(None) is True
-        passed.append(now)
-    assert passed == [100.0, 100.25, 100.5, 100.75, 101.0, 161.0, 161.0, 161.0, 161.0]
 
 
 def test_another_archive_or_selector_has_other_producers() -> None:
@@ -140,7 +122,7 @@ def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_p
         replay(spark, ReplayOrder(connection=connection, folder=folder))
     order = ReplayOrder(
         connection=connection, folder=folder, mapping={queue: copy}, selector="n >= 2 AND JMSType = 'order'",
-        rate=500, dedup=True,
+        dedup=True,
     )  # fmt: skip
     partition(pulsar_broker, copy)
     planned = replay(spark, attrs.evolve(order, dedup=False), dry_run=True)
