@@ -13,7 +13,6 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.model.headers import HEADERS
 from jmsaio.model.public import created_by, public, python_name
 
 
@@ -98,11 +97,7 @@ METHODS: dict[type[Any], str] = {
     ),
     jmsaio.QueueBrowser: "getQueue getMessageSelector getEnumeration close",
     jmsaio.Message: (
-        "getJMSMessageID setJMSMessageID getJMSTimestamp setJMSTimestamp getJMSCorrelationID setJMSCorrelationID "
-        "getJMSCorrelationIDAsBytes setJMSCorrelationIDAsBytes getJMSReplyTo setJMSReplyTo getJMSDestination "
-        "setJMSDestination getJMSDeliveryMode setJMSDeliveryMode getJMSRedelivered setJMSRedelivered getJMSType "
-        "setJMSType getJMSExpiration setJMSExpiration getJMSDeliveryTime setJMSDeliveryTime getJMSPriority "
-        "setJMSPriority clearProperties propertyExists getBooleanProperty getByteProperty getShortProperty "
+        "clearProperties propertyExists getBooleanProperty getByteProperty getShortProperty "
         "getIntProperty getLongProperty getFloatProperty getDoubleProperty getStringProperty getObjectProperty "
         "getPropertyNames setBooleanProperty setByteProperty setShortProperty setIntProperty setLongProperty "
         "setFloatProperty setDoubleProperty setStringProperty setObjectProperty acknowledge clearBody getBody "
@@ -220,21 +215,6 @@ def test_other_names_are_not_found() -> None:
     for name in ("NoSuchException", "Exception", "XAConnection", "JMSFactory"):
         assert python_name(name, jmsaio.__all__) is None
         assert not hasattr(jmsaio, name)
-
-
-def test_a_header_of_the_table_has_both_its_methods() -> None:
-    for header in HEADERS:
-        if header.field:
-            message = jmsaio.Message()
-            value = getattr(message, f"get_{header.attribute}")()
-            assert value == getattr(message, header.attribute)
-            getattr(message, f"set_{header.attribute}")(value)
-    message = jmsaio.TextMessage("one")
-    message.set_jms_type("order")
-    message.set_jms_correlation_id_as_bytes(b"12")
-    message.set_jms_reply_to(jmsaio.Queue("answers"))
-    assert (message.jms_type, message.get_jms_correlation_id()) == ("order", "12")
-    assert message.get_jms_reply_to() == jmsaio.Queue("answers")
 
 
 @pytest.mark.parametrize("kind", [jmsaio.Session, jmsaio.Context])

@@ -115,14 +115,6 @@ class Message(Properties):
         check_optional_text(value, "jms_message_id")
         self._headers().message_id = value
 
-    def get_jms_message_id(self) -> str | None:
-        """Return ``jms_message_id``."""
-        return self.jms_message_id
-
-    def set_jms_message_id(self, value: str | None) -> None:
-        """Set ``jms_message_id``."""
-        self.jms_message_id = value
-
     @property
     def jms_timestamp(self) -> int:
         """JMSTimestamp: time of the send in milliseconds since the epoch; 0 if disabled."""
@@ -132,14 +124,6 @@ class Message(Properties):
     def jms_timestamp(self, value: int) -> None:
         check_int(value, "jms_timestamp", *_LONGS)
         self._headers().timestamp = value
-
-    def get_jms_timestamp(self) -> int:
-        """Return ``jms_timestamp``."""
-        return self.jms_timestamp
-
-    def set_jms_timestamp(self, value: int) -> None:
-        """Set ``jms_timestamp``."""
-        self.jms_timestamp = value
 
     @property
     def jms_correlation_id(self) -> str | None:
@@ -151,14 +135,6 @@ class Message(Properties):
         if value is not None and not isinstance(value, str):
             raise MessageFormatError(f"jms_correlation_id is a text or None, not {type(value).__name__}")
         self._headers().correlation_id = value
-
-    def get_jms_correlation_id(self) -> str | None:
-        """Return ``jms_correlation_id``."""
-        return self.jms_correlation_id
-
-    def set_jms_correlation_id(self, value: str | None) -> None:
-        """Set ``jms_correlation_id``."""
-        self.jms_correlation_id = value
 
     @property
     def jms_correlation_id_as_bytes(self) -> bytes | None:
@@ -172,14 +148,6 @@ class Message(Properties):
             raise MessageFormatError(f"jms_correlation_id_as_bytes is bytes or None, not {type(value).__name__}")
         self._headers().correlation_id = None if value is None else bytes(value)
 
-    def get_jms_correlation_id_as_bytes(self) -> bytes | None:
-        """Return ``jms_correlation_id_as_bytes``."""
-        return self.jms_correlation_id_as_bytes
-
-    def set_jms_correlation_id_as_bytes(self, value: bytes | None) -> None:
-        """Set ``jms_correlation_id_as_bytes``."""
-        self.jms_correlation_id_as_bytes = value
-
     @property
     def jms_reply_to(self) -> Destination | None:
         """JMSReplyTo."""
@@ -189,14 +157,6 @@ class Message(Properties):
     def jms_reply_to(self, value: Destination | None) -> None:
         self._headers().reply_to = None if value is None else as_destination(value, "jms_reply_to")
 
-    def get_jms_reply_to(self) -> Destination | None:
-        """Return ``jms_reply_to``."""
-        return self.jms_reply_to
-
-    def set_jms_reply_to(self, value: Destination | None) -> None:
-        """Set ``jms_reply_to``."""
-        self.jms_reply_to = value
-
     @property
     def jms_destination(self) -> Destination | None:
         """JMSDestination, set by send."""
@@ -205,14 +165,6 @@ class Message(Properties):
     @jms_destination.setter
     def jms_destination(self, value: Destination | None) -> None:
         self._headers().destination = None if value is None else as_destination(value, "jms_destination")
-
-    def get_jms_destination(self) -> Destination | None:
-        """Return ``jms_destination``."""
-        return self.jms_destination
-
-    def set_jms_destination(self, value: Destination | None) -> None:
-        """Set ``jms_destination``."""
-        self.jms_destination = value
 
     @property
     def jms_delivery_mode(self) -> int:
@@ -224,14 +176,6 @@ class Message(Properties):
         check_int(value, "jms_delivery_mode", *_INTS)
         self._headers().delivery_mode = value
 
-    def get_jms_delivery_mode(self) -> int:
-        """Return ``jms_delivery_mode``."""
-        return self.jms_delivery_mode
-
-    def set_jms_delivery_mode(self, value: int) -> None:
-        """Set ``jms_delivery_mode``."""
-        self.jms_delivery_mode = value
-
     @property
     def jms_redelivered(self) -> bool:
         """JMSRedelivered: whether the message was delivered before."""
@@ -241,14 +185,6 @@ class Message(Properties):
     def jms_redelivered(self, value: bool) -> None:
         check_flag(value, "jms_redelivered")
         self._headers().redelivered = value
-
-    def get_jms_redelivered(self) -> bool:
-        """Return ``jms_redelivered``."""
-        return self.jms_redelivered
-
-    def set_jms_redelivered(self, value: bool) -> None:
-        """Set ``jms_redelivered``."""
-        self.jms_redelivered = value
 
     @property
     def jms_type(self) -> str | None:
@@ -261,14 +197,6 @@ class Message(Properties):
             raise MessageFormatError(f"jms_type is a text or None, not {type(value).__name__}")
         self._headers().type = value
 
-    def get_jms_type(self) -> str | None:
-        """Return ``jms_type``."""
-        return self.jms_type
-
-    def set_jms_type(self, value: str | None) -> None:
-        """Set ``jms_type``."""
-        self.jms_type = value
-
     @property
     def jms_expiration(self) -> int:
         """JMSExpiration: milliseconds since the epoch, 0 for never; set by send."""
@@ -278,14 +206,6 @@ class Message(Properties):
     def jms_expiration(self, value: int) -> None:
         check_int(value, "jms_expiration", *_LONGS)
         self._headers().expiration = value
-
-    def get_jms_expiration(self) -> int:
-        """Return ``jms_expiration``."""
-        return self.jms_expiration
-
-    def set_jms_expiration(self, value: int) -> None:
-        """Set ``jms_expiration``."""
-        self.jms_expiration = value
 
     @property
     def jms_delivery_time(self) -> int:
@@ -297,14 +217,6 @@ class Message(Properties):
         check_int(value, "jms_delivery_time", *_LONGS)
         self._headers().delivery_time = value
 
-    def get_jms_delivery_time(self) -> int:
-        """Return ``jms_delivery_time``."""
-        return self.jms_delivery_time
-
-    def set_jms_delivery_time(self, value: int) -> None:
-        """Set ``jms_delivery_time``."""
-        self.jms_delivery_time = value
-
     @property
     def jms_priority(self) -> int:
         """JMSPriority, 0 to 9; set by send."""
@@ -314,14 +226,6 @@ class Message(Properties):
     def jms_priority(self, value: int) -> None:
         check_int(value, "jms_priority", *_INTS)
         self._headers().priority = value
-
-    def get_jms_priority(self) -> int:
-        """Return ``jms_priority``."""
-        return self.jms_priority
-
-    def set_jms_priority(self, value: int) -> None:
-        """Set ``jms_priority``."""
-        self.jms_priority = value
 
     @property
     def text(self) -> str | None:
