@@ -11,7 +11,7 @@ from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.headers import NOT_PROPERTIES, RESERVED
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.text import PARSERS, to_java
-from jmsaio.model.values import TYPE_OF, Long
+from jmsaio.model.values import TYPE_NAMES, Long
 from jmsaio.model.wire import (
     DELIVERY_COUNT,
     EXPIRATION,
@@ -30,7 +30,7 @@ HIDDEN: Final = NOT_PROPERTIES | {OBJECT_FORMAT}
 EXPIRED_AT: Final = "JMS_jmsaio_expired_at"
 
 #: Type words of the classes except str and int.
-MARKS: Final = {kind: of.value for kind, of in TYPE_OF.items() if kind is not int and of.value in PARSERS}
+MARKS: Final = {kind: word for kind, word in TYPE_NAMES.items() if kind is not int and word in PARSERS}
 #: Type words as read, and as written.
 _WORDS: Final = {word: word for word in (*MARKS.values(), "int")} | {"integer": "int"}
 #: Names are few and recur in every message, so the names of their marks are cached, up to these bounds.

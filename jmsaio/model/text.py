@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
 from jmsaio.model.arguments import shown, with_article
-from jmsaio.model.values import TYPE_OF, Byte, Float, JmsType, Long, Short, Value, round_float
+from jmsaio.model.values import TYPE_NAMES, Byte, Char, Float, Long, Short, Value, round_float
 
 # Possessive repetitions: a long text from a hostile sender is scanned once, not once per digit.
 # No possessive groups: before Python 3.11.5, one that fails in its middle matches anyway.
@@ -238,72 +238,53 @@ PARSERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-_T = JmsType
-_SHARED: Final[dict[JmsType, tuple[JmsType, ...]]] = {
-    _T.BOOLEAN: (_T.BOOLEAN, _T.STRING),
-    _T.BYTE: (_T.BYTE, _T.SHORT, _T.INT, _T.LONG, _T.STRING),
-    _T.SHORT: (_T.SHORT, _T.INT, _T.LONG, _T.STRING),
-    _T.INT: (_T.INT, _T.LONG, _T.STRING),
-    _T.LONG: (_T.LONG, _T.STRING),
-    _T.FLOAT: (_T.FLOAT, _T.DOUBLE, _T.STRING),
-    _T.DOUBLE: (_T.DOUBLE, _T.STRING),
-    _T.STRING: (_T.BOOLEAN, _T.BYTE, _T.SHORT, _T.INT, _T.LONG, _T.FLOAT, _T.DOUBLE, _T.STRING),
+#: Class of a value to the classes as which it can be read. A String can't be read as char, and byte[] only as byte[].
+READABLE_AS: Final[dict[type, tuple[type, ...]]] = {
+    bool: (bool, str),
+    Byte: (Byte, Short, int, Long, str),
+    Short: (Short, int, Long, str),
+    int: (int, Long, str),
+    Long: (Long, str),
+    Float: (Float, float, str),
+    float: (float, str),
+    str: (bool, Byte, Short, int, Long, Float, float, str),
+    Char: (Char, str),
+    bytes: (bytes,),
 }
-#: Type set -> types it can be read as.
-PROPERTY_MATRIX: Final = _SHARED
-#: Type written -> types it can be read as; a String can't be read as char, and byte[] only as byte[].
-BODY_MATRIX: Final = {**_SHARED, _T.CHAR: (_T.CHAR, _T.STRING), _T.BYTES: (_T.BYTES,)}
-
-_WIDEN: Final[dict[JmsType, Callable[[Any], Any]]] = {of: kind for kind, of in TYPE_OF.items()}
-_NULL_IS_NUMBER_FORMAT: Final = (_T.BYTE, _T.SHORT, _T.INT, _T.LONG)
-_NULL_IS_NULL_VALUE: Final = (_T.FLOAT, _T.DOUBLE, _T.CHAR)
 
 
-def convert_property(value: Value, target: JmsType, name: str = "") -> Any:
-    """Convert a property value to ``target``.
+def convert(value: Value, target: type, name: str = "", what: str = "value") -> Any:
+    """Convert a value to the JMS type of the class ``target``; ``name`` and ``what`` (it is) are for the error.
 
     Raises:
-        MessageFormatError: the matrix has no such conversion.
+        MessageFormatError: JMS has no such conversion.
         NumberFormatError: a String that is not such a number, or a missing value read as an integer.
-        NullValueError: a missing value read as float or double.
+        NullValueError: a missing value read as float, double or char.
     """
-    return _convert(PROPERTY_MATRIX, value, target, name, "property")
-
-
-def convert_body(value: Value, target: JmsType, name: str = "") -> Any:
-    """Convert a value of a map or stream body to ``target``; raises as ``convert_property``."""
-    return _convert(BODY_MATRIX, value, target, name, "value")
-
-
-def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: JmsType, name: str, what: str) -> Any:
     if value is None:
         return _null(target, name, what)
-    source = TYPE_OF.get(type(value))
-    if source is None:  # in a message that was decoded with a schema
-        raise MessageFormatError(
-            f"{what} {shown(name)} is {with_article(type(value).__name__)}; read it with get_object"
-        )
+    source = type(value)
     if source is target:
         return value
-    if target not in matrix.get(source, ()):
+    word = TYPE_NAMES.get(source)
+    if word is None:  # in a message that was decoded with a schema
+        raise MessageFormatError(f"{what} {shown(name)} is {with_article(source.__name__)}; read it with get_object")
+    if target not in READABLE_AS[source]:
         raise MessageFormatError(
-            f"{what} {shown(name)} is {with_article(source.value)} and can't be read as {target.value}"
+            f"{what} {shown(name)} is {with_article(word)} and can't be read as {TYPE_NAMES[target]}"
         )
-    if target is _T.STRING:
+    if target is str:
         return to_java(value)
-    if source is _T.STRING:
-        return PARSERS[target.value](value)  # type: ignore[arg-type]  # its type is STRING
-    return _WIDEN[target](value)
+    return PARSERS[TYPE_NAMES[target]](value) if isinstance(value, str) else target(value)
 
 
-def _null(target: JmsType, name: str, what: str) -> Any:
-    if target is _T.BOOLEAN:
+def _null(target: type, name: str, what: str) -> Any:
+    if target is bool:
         return False
-    if target in _NULL_IS_NUMBER_FORMAT:
-        raise NumberFormatError(f"{what} {shown(name)} is missing or None, so it can't be read as {target.value}")
-    if target in _NULL_IS_NULL_VALUE:
-        raise NullValueError(f"{what} {shown(name)} is missing or None, so it can't be read as {target.value}")
-    return None
+    if target in (str, bytes):
+        return None
+    error = NullValueError if target in (Float, float, Char) else NumberFormatError
+    raise error(f"{what} {shown(name)} is missing or None, so it can't be read as {TYPE_NAMES[target]}")
 
 
 _ABOVE_BMP = re.compile("[\U00010000-\U0010ffff]")

@@ -6,7 +6,6 @@ A stored value's class is its JMS type: ``bool`` boolean, ``Byte``, ``Short``, p
 
 from __future__ import annotations
 
-import enum
 import struct
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, Self
@@ -15,24 +14,6 @@ from jmsaio.errors import IllegalArgumentError, MessageFormatError, NullValueErr
 from jmsaio.model.arguments import shown, with_article, wrong_type
 
 _FLOAT = struct.Struct(">f")
-
-
-class JmsType(enum.Enum):
-    """A JMS type; the value is Starlight's mark on the wire, if it has one."""
-
-    BOOLEAN = "boolean"
-    BYTE = "byte"
-    SHORT = "short"
-    INT = "int"
-    LONG = "long"
-    FLOAT = "float"
-    DOUBLE = "double"
-    STRING = "string"
-    CHAR = "char"
-    BYTES = "bytes"
-
-    #: By identity, which is faster than Enum's hash: each property that is converted looks up a member in a table.
-    __hash__ = object.__hash__
 
 
 class _Whole(int):
@@ -147,19 +128,11 @@ INT_MAX: Final = (1 << 31) - 1
 _LONG_MIN: Final = -(1 << 63)
 _LONG_MAX: Final = (1 << 63) - 1
 
-#: JMS type of each canonical class.
-TYPE_OF: Final[dict[type, JmsType]] = {
-    bool: JmsType.BOOLEAN,
-    Byte: JmsType.BYTE,
-    Short: JmsType.SHORT,
-    int: JmsType.INT,
-    Long: JmsType.LONG,
-    Float: JmsType.FLOAT,
-    float: JmsType.DOUBLE,
-    str: JmsType.STRING,
-    Char: JmsType.CHAR,
-    bytes: JmsType.BYTES,
-}
+#: Name of the JMS type of each canonical class: Starlight's mark on the wire, if it has one.
+TYPE_NAMES: Final[dict[type, str]] = {
+    bool: "boolean", Byte: "byte", Short: "short", int: "int", Long: "long", Float: "float", float: "double",
+    str: "string", Char: "char", bytes: "bytes",
+}  # fmt: skip
 
 
 #: Java's layout of each type with a fixed size, and the function that creates the value of the unpacked number, which
@@ -250,7 +223,7 @@ def _whole(value: int, name: str) -> int:
 
 
 def typed(kind: type, value: Any, name: str) -> Any:
-    """Convert the value called ``name`` to the canonical form of a JMS type: bool, str, float, or a wrapper here.
+    """Convert the value called ``name`` to the canonical form of a JMS type, named by its canonical class.
 
     Raises MessageFormatError for another type or a number out of range, NullValueError for None.
     """
@@ -267,10 +240,9 @@ def typed(kind: type, value: Any, name: str) -> Any:
             if not isinstance(value, int | float):
                 raise TypeError(f"needs a number, not {type(value).__name__} {shown(value)}")
             return float(value)
-        made = kind(value)
+        return int(Int(value)) if kind is int else kind(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise MessageFormatError(f"{shown(name)}: {error}") from error
-    return int(made) if kind is Int else made
 
 
 def cut(value: object, offset: int, length: int | None) -> bytes:

@@ -6,26 +6,28 @@ from typing import Any
 
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.message import Message
-from jmsaio.model.values import Byte, Char, Float, JmsType, Long, Short
+from jmsaio.model.values import TYPE_NAMES, Byte, Char, Float, Long, Short
 
 #: One value of each JMS type.
-SAMPLES: dict[JmsType, Any] = {
-    JmsType.BOOLEAN: True,
-    JmsType.BYTE: Byte(-7),
-    JmsType.SHORT: Short(-300),
-    JmsType.CHAR: Char("é"),
-    JmsType.INT: 70_000,
-    JmsType.LONG: Long(5_000_000_000),
-    JmsType.FLOAT: Float(1.1),
-    JmsType.DOUBLE: 2.5e-7,
-    JmsType.STRING: "12",
-    JmsType.BYTES: b"\x00\xff",
+SAMPLES: dict[type, Any] = {
+    bool: True,
+    Byte: Byte(-7),
+    Short: Short(-300),
+    Char: Char("é"),
+    int: 70_000,
+    Long: Long(5_000_000_000),
+    Float: Float(1.1),
+    float: 2.5e-7,
+    str: "12",
+    bytes: b"\x00\xff",
 }
+#: Classes by the names of their types.
+BY_NAME = {name: kind for kind, name in TYPE_NAMES.items()}
 #: The eight types of properties.
-PROPERTY_TYPES = [kind for kind in SAMPLES if kind not in (JmsType.CHAR, JmsType.BYTES)]
+PROPERTY_TYPES = [kind for kind in SAMPLES if kind not in (Char, bytes)]
 _B, _Y, _S, _C, _I, _L, _F, _D, _T, _A = SAMPLES
 #: The tables of Jakarta Messaging 3.1, 3.5.4 and 3.11.3, written once more by hand: type set, types it can be read as.
-READABLE: dict[JmsType, set[JmsType]] = {
+READABLE: dict[type, set[type]] = {
     _B: {_B, _T},
     _Y: {_Y, _S, _I, _L, _T},
     _S: {_S, _I, _L, _T},
@@ -38,7 +40,7 @@ READABLE: dict[JmsType, set[JmsType]] = {
     _A: {_A},
 }
 #: What a sample reads as, where that is not the sample itself.
-READS_AS: dict[tuple[JmsType, JmsType], Any] = {
+READS_AS: dict[tuple[type, type], Any] = {
     (_B, _T): "true",
     (_Y, _T): "-7",
     (_S, _T): "-300",
@@ -58,7 +60,7 @@ READS_AS: dict[tuple[JmsType, JmsType], Any] = {
 }
 
 
-def expected(source: JmsType, target: JmsType) -> Any:
+def expected(source: type, target: type) -> Any:
     """What the sample of one type reads as in another."""
     return READS_AS.get((source, target), SAMPLES[source])
 

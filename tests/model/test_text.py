@@ -6,16 +6,14 @@ import math
 import struct
 from decimal import Decimal, localcontext
 from itertools import product
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.errors import JMSError, MessageFormatError, NullValueError, NumberFormatError
 from jmsaio.model.text import (
-    BODY_MATRIX,
-    convert_body,
-    convert_property,
+    READABLE_AS,
+    convert,
     decode_mutf8,
     encode_mutf8,
     parse_boolean,
@@ -25,8 +23,8 @@ from jmsaio.model.text import (
     parse_wire,
     to_java,
 )
-from jmsaio.model.values import TYPE_OF, Byte, Char, Float, JmsType, Long, Short, Value
-from tests.model.support import PROPERTY_TYPES, READABLE, SAMPLES, expected
+from jmsaio.model.values import TYPE_NAMES, Byte, Char, Float, Long, Short, Value
+from tests.model.support import BY_NAME, PROPERTY_TYPES, READABLE, SAMPLES, expected
 
 DOUBLES = {
     0.0: "0.0", 1.0: "1.0", 100.0: "100.0", 0.001: "0.001", 0.0009999: "9.999E-4", 1e-4: "1.0E-4",
@@ -226,7 +224,7 @@ def test_bad_wire_values(text: str, mark: str) -> None:
         parse_wire(text, mark)
 
 
-MARKS = [kind for kind in JmsType if kind not in (JmsType.CHAR, JmsType.BYTES)]
+MARKS = [kind for kind in SAMPLES if kind not in (Char, bytes)]
 VALUES = st.one_of(
     st.booleans(),
     st.integers(-128, 127).map(Byte),
@@ -241,11 +239,11 @@ VALUES = st.one_of(
 
 @given(VALUES)
 def test_every_value_comes_back_from_the_wire(value: Value) -> None:
-    found = parse_wire(to_java(value), TYPE_OF[type(value)].value)
+    found = parse_wire(to_java(value), TYPE_NAMES[type(value)])
     assert found == value and type(found) is type(value)
 
 
-@given(st.text(), st.sampled_from([kind.value for kind in MARKS]))
+@given(st.text(), st.sampled_from([TYPE_NAMES[kind] for kind in MARKS]))
 def test_any_text_is_a_value_or_a_clear_error(text: str, mark: str) -> None:
     try:
         parse_wire(text, mark)
@@ -253,37 +251,36 @@ def test_any_text_is_a_value_or_a_clear_error(text: str, mark: str) -> None:
         assert mark in str(error)
 
 
-WHOLE = [JmsType.BYTE, JmsType.SHORT, JmsType.INT, JmsType.LONG]
-FLOATING = [JmsType.FLOAT, JmsType.DOUBLE]
+WHOLE = [Byte, Short, int, Long]
+FLOATING = [Float, float]
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(PROPERTY_TYPES, PROPERTY_TYPES)))
-def test_properties_convert_as_the_table_of_jms_says(source: JmsType, target: JmsType) -> None:
+def test_properties_convert_as_the_table_of_jms_says(source: type, target: type) -> None:
     if target in READABLE[source]:
-        assert convert_property(SAMPLES[source], target, "p") == expected(source, target)
+        assert convert(SAMPLES[source], target, "p", "property") == expected(source, target)
     else:
-        article = "an" if source is JmsType.INT else "a"
-        with pytest.raises(MessageFormatError, match=f"property 'p' is {article} {source.value}.*{target.value}"):
-            convert_property(SAMPLES[source], target, "p")
+        article, names = "an" if source is int else "a", f"{TYPE_NAMES[source]}.*{TYPE_NAMES[target]}"
+        with pytest.raises(MessageFormatError, match=rf"property 'p' is {article} {names}"):
+            convert(SAMPLES[source], target, "p", "property")
 
 
-@pytest.mark.parametrize(("source", "target"), list(product(JmsType, JmsType)))
-def test_bodies_convert_as_the_table_of_jms_says(source: JmsType, target: JmsType) -> None:
+@pytest.mark.parametrize(("source", "target"), list(product(SAMPLES, SAMPLES)))
+def test_bodies_convert_as_the_table_of_jms_says(source: type, target: type) -> None:
     if target in READABLE[source]:
-        assert convert_body(SAMPLES[source], target) == expected(source, target)
+        assert convert(SAMPLES[source], target) == expected(source, target)
     else:
         with pytest.raises(MessageFormatError):
-            convert_body(SAMPLES[source], target)
+            convert(SAMPLES[source], target)
 
 
 def test_the_table_itself() -> None:
-    assert {source: set(targets) for source, targets in BODY_MATRIX.items()} == READABLE
+    assert {source: set(targets) for source, targets in READABLE_AS.items()} == READABLE
 
 
-@pytest.mark.parametrize("convert", [convert_property, convert_body])
 @pytest.mark.parametrize("target", [*WHOLE, *FLOATING])
 @pytest.mark.parametrize("text", ["mytest string", "", "1 0", "1_0", "0x"])
-def test_texts_that_are_no_numbers(convert: Any, target: JmsType, text: str) -> None:
+def test_texts_that_are_no_numbers(target: type, text: str) -> None:
     with pytest.raises(NumberFormatError) as caught:
         convert(text, target)
     assert not isinstance(caught.value, JMSError)
@@ -292,18 +289,17 @@ def test_texts_that_are_no_numbers(convert: Any, target: JmsType, text: str) -> 
 @pytest.mark.parametrize(("text", "target"), [("128", "byte"), ("32768", "short"), (str(2**31), "int")])
 def test_texts_out_of_range(text: str, target: str) -> None:
     with pytest.raises(NumberFormatError):
-        convert_body(text, JmsType(target))
+        convert(text, BY_NAME[target])
 
 
-@pytest.mark.parametrize("convert", [convert_property, convert_body])
-def test_null_converts_as_javas_valueof_does(convert: Any) -> None:
-    assert convert(None, JmsType.BOOLEAN) is False
-    assert convert(None, JmsType.STRING) is None
-    assert convert(None, JmsType.BYTES) is None
+def test_null_converts_as_javas_valueof_does() -> None:
+    assert convert(None, bool) is False
+    assert convert(None, str) is None
+    assert convert(None, bytes) is None
     for target in WHOLE:
         with pytest.raises(NumberFormatError):
             convert(None, target)
-    for target in (*FLOATING, JmsType.CHAR):
+    for target in (*FLOATING, Char):
         with pytest.raises(NullValueError) as caught:
             convert(None, target)
         assert isinstance(caught.value, TypeError) and not isinstance(caught.value, JMSError)
@@ -311,9 +307,9 @@ def test_null_converts_as_javas_valueof_does(convert: Any) -> None:
 
 @pytest.mark.parametrize("value", [0, 1, -1])
 def test_no_number_is_a_boolean_and_no_int_a_double(value: int) -> None:
-    for target in (JmsType.BOOLEAN, JmsType.SHORT, *FLOATING):
+    for target in (bool, Short, *FLOATING):
         with pytest.raises(MessageFormatError):
-            convert_property(value, target)
+            convert(value, target)
 
 
 VECTORS = {

@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.text import to_java
-from jmsaio.model.values import TYPE_OF, JmsType
+from jmsaio.model.values import TYPE_NAMES
 from jmsaio.model.wire import TYPE_SUFFIX, ReceivedRecord
 from jmsaio.selector import Selector
 from tests.kit.records import Record
@@ -67,8 +67,8 @@ def record_of(values: Values) -> ReceivedRecord:
         if not name.startswith("JMS"):
             assert isinstance(value, (bool, int, float, str))  # the generator makes nothing else
             properties[name] = to_java(value)
-            if TYPE_OF[type(value)] is not JmsType.STRING:
-                properties[name + TYPE_SUFFIX] = TYPE_OF[type(value)].value
+            if type(value) is not str:
+                properties[name + TYPE_SUFFIX] = TYPE_NAMES[type(value)]
     return Record(None, properties)
 
 

@@ -9,8 +9,8 @@ from jmsaio.errors import UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
 from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.names import check_map_name
-from jmsaio.model.text import convert_body
-from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical, cut, is_kind, typed
+from jmsaio.model.text import convert
+from jmsaio.model.values import Byte, Char, Float, Long, Short, Value, canonical, cut, is_kind, typed
 
 
 class MapMessage(Message, MutableMapping[str, Any]):
@@ -89,50 +89,53 @@ class MapMessage(Message, MutableMapping[str, Any]):
         check_text(name, "name")
         return self._content.get(name)
 
-    def _get(self, name: str, target: JmsType) -> Any:
+    def _get(self, name: str, target: type) -> Any:
         check_text(name, "name")
-        return convert_body(self._content.get(name), target, name)
+        return convert(self._content.get(name), target, name)
 
     def get_boolean(self, name: str) -> bool:
-        """Return a value as boolean; False if missing. These getters raise as described in ``model.conversion``."""
-        return bool(self._get(name, JmsType.BOOLEAN))
+        """Return a value as boolean; False if missing.
+
+        These getters raise MessageFormatError, NumberFormatError and NullValueError as those of properties do.
+        """
+        return bool(self._get(name, bool))
 
     def get_byte(self, name: str) -> int:
         """Return a value as byte."""
-        return int(self._get(name, JmsType.BYTE))
+        return int(self._get(name, Byte))
 
     def get_short(self, name: str) -> int:
         """Return a value as short."""
-        return int(self._get(name, JmsType.SHORT))
+        return int(self._get(name, Short))
 
     def get_char(self, name: str) -> str:
         """Return a value as char."""
-        return str(self._get(name, JmsType.CHAR))
+        return str(self._get(name, Char))
 
     def get_int(self, name: str) -> int:
         """Return a value as int."""
-        return int(self._get(name, JmsType.INT))
+        return int(self._get(name, int))
 
     def get_long(self, name: str) -> int:
         """Return a value as long."""
-        return int(self._get(name, JmsType.LONG))
+        return int(self._get(name, Long))
 
     def get_float(self, name: str) -> float:
         """Return a value as float."""
-        return float(self._get(name, JmsType.FLOAT))
+        return float(self._get(name, Float))
 
     def get_double(self, name: str) -> float:
         """Return a value as double."""
-        return float(self._get(name, JmsType.DOUBLE))
+        return float(self._get(name, float))
 
     def get_string(self, name: str) -> str | None:
         """Return a value as text, None if missing."""
-        value: str | None = self._get(name, JmsType.STRING)
+        value: str | None = self._get(name, str)
         return value
 
     def get_bytes(self, name: str) -> bytes | None:
         """Return a value as bytes, None if missing."""
-        value: bytes | None = self._get(name, JmsType.BYTES)
+        value: bytes | None = self._get(name, bytes)
         return value
 
     def set_object(self, name: str, value: Any) -> None:
@@ -170,7 +173,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
 
     def set_int(self, name: str, value: int) -> None:
         """Set an int."""
-        self._set(name, Int, value)
+        self._set(name, int, value)
 
     def set_long(self, name: str, value: int) -> None:
         """Set a long."""

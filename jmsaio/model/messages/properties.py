@@ -12,19 +12,8 @@ from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
 from jmsaio.model.headers import Headers
 from jmsaio.model.names import allowed_names, check_property_name
-from jmsaio.model.text import convert_property
-from jmsaio.model.values import (
-    INT_MAX,
-    INT_MIN,
-    Byte,
-    Float,
-    Int,
-    JmsType,
-    Long,
-    Short,
-    canonical_property,
-    typed,
-)
+from jmsaio.model.text import convert
+from jmsaio.model.values import INT_MAX, INT_MIN, Byte, Float, Long, Short, canonical_property, typed
 from jmsaio.model.wire import DELIVERY_COUNT
 
 #: Value of a property.
@@ -177,38 +166,41 @@ class Properties:
         """Return a property in the type in which it was set, or None."""
         return self._property(name)
 
+    def _converted(self, name: str, target: type) -> Any:
+        return convert(self._property(name), target, name, "property")
+
     def get_boolean_property(self, name: str) -> bool:
         """Return a property as boolean; False if missing, or a text other than "true". Raises MessageFormatError."""
-        return bool(convert_property(self._property(name), JmsType.BOOLEAN, name))
+        return bool(self._converted(name, bool))
 
     def get_byte_property(self, name: str) -> int:
         """Return a property as byte. Raises MessageFormatError, and NumberFormatError even if missing."""
-        return int(convert_property(self._property(name), JmsType.BYTE, name))
+        return int(self._converted(name, Byte))
 
     def get_short_property(self, name: str) -> int:
         """Return a property as short. Raises MessageFormatError, and NumberFormatError even if missing."""
-        return int(convert_property(self._property(name), JmsType.SHORT, name))
+        return int(self._converted(name, Short))
 
     def get_int_property(self, name: str) -> int:
         """Return a property as int. Raises MessageFormatError, and NumberFormatError even if missing."""
         value = self._property(name)
-        return value if type(value) is int else int(convert_property(value, JmsType.INT, name))
+        return value if type(value) is int else int(convert(value, int, name, "property"))
 
     def get_long_property(self, name: str) -> int:
         """Return a property as long. Raises MessageFormatError, and NumberFormatError even if missing."""
-        return int(convert_property(self._property(name), JmsType.LONG, name))
+        return int(self._converted(name, Long))
 
     def get_float_property(self, name: str) -> float:
         """Return a property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
-        return float(convert_property(self._property(name), JmsType.FLOAT, name))
+        return float(self._converted(name, Float))
 
     def get_double_property(self, name: str) -> float:
         """Return a property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
-        return float(convert_property(self._property(name), JmsType.DOUBLE, name))
+        return float(self._converted(name, float))
 
     def get_string_property(self, name: str) -> str | None:
         """Return a property as text, in Java's form; None if missing."""
-        value: str | None = convert_property(self._property(name), JmsType.STRING, name)
+        value: str | None = self._converted(name, str)
         return value
 
     def set_object_property(self, name: str, value: Property) -> None:
@@ -241,7 +233,7 @@ class Properties:
 
     def set_int_property(self, name: str, value: int) -> None:
         """Set an int, 32 bits. Raises as ``set_object_property``."""
-        self._set_property(name, Int, value)
+        self._set_property(name, int, value)
 
     def set_long_property(self, name: str, value: int) -> None:
         """Set a long, 64 bits. Raises as ``set_object_property``."""

@@ -14,15 +14,12 @@ from jmsaio.errors import (
 )
 from jmsaio.model.arguments import wrong_type
 from jmsaio.model.messages.message import Message, MessageSource, Property
-from jmsaio.model.text import convert_body, decode_mutf8, encode_mutf8
+from jmsaio.model.text import convert, decode_mutf8, encode_mutf8
 from jmsaio.model.values import (
     LAYOUTS,
-    TYPE_OF,
     Byte,
     Char,
     Float,
-    Int,
-    JmsType,
     Long,
     Short,
     Value,
@@ -34,8 +31,7 @@ from jmsaio.model.values import (
 )
 
 _USHORT, _ = LAYOUTS[Char]
-_LAYOUTS: Final = {TYPE_OF[kind]: layout for kind, (layout, _) in LAYOUTS.items()}
-_LAYOUTS_OF: Final = {kind: layout for kind, (layout, _) in LAYOUTS.items()} | {Int: LAYOUTS[int][0]}
+_LAYOUTS: Final = {kind: layout for kind, (layout, _) in LAYOUTS.items()}
 _MAX_UTF = 0xFFFF
 
 
@@ -72,7 +68,7 @@ class SequentialMessage(Message):
         message._reading = True
         return message
 
-    def _read(self, target: JmsType) -> Any:
+    def _read(self, target: type) -> Any:
         """Return the next value, read as a type."""
         raise NotImplementedError
 
@@ -101,35 +97,35 @@ class SequentialMessage(Message):
 
     def read_boolean(self) -> bool:
         """Read a boolean. In a bytes message it takes 1 byte, and any value but 0 is True."""
-        return bool(self._read(JmsType.BOOLEAN))
+        return bool(self._read(bool))
 
     def read_byte(self) -> int:
         """Read a byte. In a bytes message it is signed."""
-        return int(self._read(JmsType.BYTE))
+        return int(self._read(Byte))
 
     def read_short(self) -> int:
         """Read a short. In a bytes message it takes 2 bytes, signed."""
-        return int(self._read(JmsType.SHORT))
+        return int(self._read(Short))
 
     def read_char(self) -> str:
         """Read a char. In a bytes message it takes 2 bytes, one UTF-16 unit."""
-        return str(self._read(JmsType.CHAR))
+        return str(self._read(Char))
 
     def read_int(self) -> int:
         """Read an int. In a bytes message it takes 4 bytes."""
-        return int(self._read(JmsType.INT))
+        return int(self._read(int))
 
     def read_long(self) -> int:
         """Read a long. In a bytes message it takes 8 bytes."""
-        return int(self._read(JmsType.LONG))
+        return int(self._read(Long))
 
     def read_float(self) -> float:
         """Read a float. In a bytes message it takes 4 bytes, IEEE 754."""
-        return float(self._read(JmsType.FLOAT))
+        return float(self._read(Float))
 
     def read_double(self) -> float:
         """Read a double. In a bytes message it takes 8 bytes, IEEE 754."""
-        return float(self._read(JmsType.DOUBLE))
+        return float(self._read(float))
 
     def write_boolean(self, value: bool) -> None:
         """Write a boolean: 1 byte in a bytes message."""
@@ -149,7 +145,7 @@ class SequentialMessage(Message):
 
     def write_int(self, value: int) -> None:
         """Write an int: 4 bytes in a bytes message."""
-        self._write(Int, value)
+        self._write(int, value)
 
     def write_long(self, value: int) -> None:
         """Write a long: 8 bytes in a bytes message."""
@@ -204,7 +200,7 @@ class BytesMessage(SequentialMessage):
         """Return True for bytes and its base classes (object, Sequence), and for any type if there are no bytes."""
         return not self._content or is_kind(bytes, body_type)
 
-    def _read(self, target: JmsType) -> Any:
+    def _read(self, target: type) -> Any:
         layout = _LAYOUTS[target]
         if not self._reading:
             self._check_readable()
@@ -217,15 +213,15 @@ class BytesMessage(SequentialMessage):
 
     def read_char(self) -> str:
         """Read 2 bytes, one UTF-16 unit."""
-        return chr(self._read(JmsType.CHAR))
+        return chr(self._read(Char))
 
     def read_unsigned_byte(self) -> int:
         """Read 1 byte, 0 to 255."""
-        return int(self._read(JmsType.BYTE)) & 0xFF
+        return int(self._read(Byte)) & 0xFF
 
     def read_unsigned_short(self) -> int:
         """Read 2 bytes, 0 to 65535."""
-        return int(self._read(JmsType.SHORT)) & 0xFFFF
+        return int(self._read(Short)) & 0xFFFF
 
     def read_utf(self) -> str:
         """Read 2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
@@ -268,7 +264,7 @@ class BytesMessage(SequentialMessage):
     def _write(self, kind: type, value: object) -> None:
         if self._reading:
             self._check_writable()
-        self._content += _LAYOUTS_OF[kind].pack(typed(kind, value, kind.__name__.lower()))
+        self._content += _LAYOUTS[kind].pack(typed(kind, value, kind.__name__.lower()))
 
     def write_char(self, value: str) -> None:
         """Write 2 bytes, one UTF-16 unit."""
@@ -317,7 +313,7 @@ _WRITERS: dict[type, Callable[[BytesMessage, Any], None]] = {
 class StreamMessage(SequentialMessage):
     """A message with a sequence of values: write-only when new, read-only after ``reset`` and when received.
 
-    The reads convert as described in ``model.conversion``, and raise its errors.
+    The reads convert values as JMS allows, and raise MessageFormatError, NumberFormatError and NullValueError.
 
     Args:
         values: initial values; more can be appended.
@@ -371,14 +367,14 @@ class StreamMessage(SequentialMessage):
             raise MessageFormatError("a bytes value is partly read; read_bytes until it returns less than the buffer")
         return value
 
-    def _read(self, target: JmsType) -> Any:
-        value = convert_body(self._next(), target, f"number {self._position + 1} of the stream")
+    def _read(self, target: type) -> Any:
+        value = convert(self._next(), target, f"number {self._position + 1} of the stream")
         self._position += 1
         return value
 
     def read_string(self) -> str | None:
         """Read the next value as text."""
-        value: str | None = self._read(JmsType.STRING)
+        value: str | None = self._read(str)
         return value
 
     def read_object(self) -> Any:

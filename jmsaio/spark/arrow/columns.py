@@ -14,9 +14,9 @@ from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.headers import HEADER_COLUMNS
-from jmsaio.model.text import PROPERTY_MATRIX
+from jmsaio.model.text import READABLE_AS
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.values import Value
+from jmsaio.model.values import TYPE_NAMES, Value
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type
@@ -250,7 +250,7 @@ def _declared(
 ) -> list[Value]:
     name, own = declared.name, PROPERTY_TYPES[declared.type]
     # A declared type accepts those that JMS converts to it, except texts.
-    accepted = {own, *(of.value for of, to in PROPERTY_MATRIX.items() if own in [each.value for each in to])}
+    accepted = {own, *(TYPE_NAMES[of] for of, to in READABLE_AS.items() if own in map(TYPE_NAMES.get, to))}
     found: list[Value] = []
     for row_texts, row_words in zip(texts, words, strict=True):
         text, value = row_texts.get(name), None

@@ -17,7 +17,7 @@ from typing import Any, Final
 from jmsaio.codec import bodies
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.text import to_java
-from jmsaio.model.values import TYPE_OF, Byte, Char, Float, Int, JmsType, Long, Short, Value
+from jmsaio.model.values import TYPE_NAMES, Byte, Char, Float, Int, Long, Short, Value
 
 #: Kinds of messages whose body has this form.
 KINDS: Final = frozenset({"map", "stream"})
@@ -49,7 +49,7 @@ def _tagged(value: Value) -> dict[str, Any] | None:
         shown = binascii.b2a_base64(value, newline=False).decode("ascii")
     elif isinstance(value, float) and not math.isfinite(value):
         shown = to_java(value)
-    return {TYPE_OF[type(value)].value: shown}
+    return {TYPE_NAMES[type(value)]: shown}
 
 
 def read_json(text: str) -> dict[str, Value] | list[Value]:
@@ -126,14 +126,14 @@ def _bytes(shown: Any) -> bytes:
 
 #: Value readers by the name of the type; they raise ValueError, TypeError or OverflowError.
 _READERS: Final[Mapping[str, Callable[[Any], Value]]] = {
-    JmsType.BOOLEAN.value: _exactly(bool),
-    JmsType.BYTE.value: Byte,
-    JmsType.SHORT.value: Short,
-    JmsType.INT.value: lambda shown: int(Int(shown)),
-    JmsType.LONG.value: Long,
-    JmsType.FLOAT.value: _float,
-    JmsType.DOUBLE.value: _double,
-    JmsType.STRING.value: _exactly(str),
-    JmsType.CHAR.value: Char,
-    JmsType.BYTES.value: _bytes,
+    "boolean": _exactly(bool),
+    "byte": Byte,
+    "short": Short,
+    "int": lambda shown: int(Int(shown)),
+    "long": Long,
+    "float": _float,
+    "double": _double,
+    "string": _exactly(str),
+    "char": Char,
+    "bytes": _bytes,
 }

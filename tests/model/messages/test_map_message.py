@@ -17,31 +17,31 @@ from jmsaio.errors import (
     UnsupportedOperationError,
 )
 from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.values import JmsType, Long
-from tests.model.support import READABLE, SAMPLES, expected, received
+from jmsaio.model.values import TYPE_NAMES, Long
+from tests.model.support import BY_NAME, READABLE, SAMPLES, expected, received
 
-SETTERS = [*(kind.value for kind in JmsType), "object"]
+SETTERS = [*BY_NAME, "object"]
 
 
 def put(message: MapMessage, kind: str, name: Any, value: Any) -> None:
     getattr(message, f"set_{kind}")(name, value)
 
 
-@pytest.mark.parametrize(("source", "target"), list(product(JmsType, JmsType)))
-def test_set_and_get(source: JmsType, target: JmsType) -> None:
+@pytest.mark.parametrize(("source", "target"), list(product(SAMPLES, SAMPLES)))
+def test_set_and_get(source: type, target: type) -> None:
     message = MapMessage()
-    put(message, source.value, "n", SAMPLES[source])
+    put(message, TYPE_NAMES[source], "n", SAMPLES[source])
     put(message, "object", "o", SAMPLES[source])
     for one in (message, received(message)):
         for name in ("n", "o"):
             stored = one.get_object(name)
             assert stored == SAMPLES[source] and type(stored) is type(SAMPLES[source])
             if target in READABLE[source]:
-                value = getattr(one, f"get_{target.value}")(name)
+                value = getattr(one, f"get_{TYPE_NAMES[target]}")(name)
                 assert value == expected(source, target) and type(value) in (bool, int, float, str, bytes)
             else:
                 with pytest.raises(MessageFormatError, match=f"'{name}'"):
-                    getattr(one, f"get_{target.value}")(name)
+                    getattr(one, f"get_{TYPE_NAMES[target]}")(name)
 
 
 @pytest.mark.parametrize("kind", SETTERS)
@@ -49,14 +49,14 @@ def test_set_and_get(source: JmsType, target: JmsType) -> None:
 def test_a_name_must_be_a_string_that_is_not_empty(kind: str, name: Any) -> None:
     for message in (MapMessage(), received(MapMessage())):
         with pytest.raises(IllegalArgumentError):
-            put(message, kind, name, SAMPLES.get(JmsType("int")))
+            put(message, kind, name, SAMPLES[int])
         with pytest.raises(IllegalArgumentError):
             message.set_bytes(name, b"abc", 1, 1)
 
 
 @pytest.mark.parametrize("kind", SETTERS)
 def test_received_is_read_only_until_cleared(kind: str) -> None:
-    value = SAMPLES[JmsType(kind)] if kind != "object" else object()
+    value = SAMPLES[BY_NAME[kind]] if kind != "object" else object()
     message = received(MapMessage({"a": 1}))
     with pytest.raises(MessageNotWriteableError):
         put(message, kind, "a", value)

@@ -18,10 +18,10 @@ from jmsaio.errors import (
     UnsupportedOperationError,
 )
 from jmsaio.model.messages.message import Message, TextMessage
-from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short
-from tests.model.support import PROPERTY_TYPES, READABLE, SAMPLES, Source, expected, received
+from jmsaio.model.values import TYPE_NAMES, Byte, Char, Float, Int, Long, Short
+from tests.model.support import BY_NAME, PROPERTY_TYPES, READABLE, SAMPLES, Source, expected, received
 
-NAMES = [*(kind.value for kind in PROPERTY_TYPES), "object"]
+NAMES = [*(TYPE_NAMES[kind] for kind in PROPERTY_TYPES), "object"]
 
 
 def setter(message: Message, kind: str) -> Any:
@@ -34,18 +34,18 @@ def getter(message: Message, kind: str) -> Any:
 
 @pytest.mark.parametrize(("source", "target"), list(product(PROPERTY_TYPES, PROPERTY_TYPES)))
 @pytest.mark.parametrize("through_object", [False, True])
-def test_set_and_get(source: JmsType, target: JmsType, through_object: bool) -> None:
+def test_set_and_get(source: type, target: type, through_object: bool) -> None:
     message = Message()
-    setter(message, "object" if through_object else source.value)("p", SAMPLES[source])
+    setter(message, "object" if through_object else TYPE_NAMES[source])("p", SAMPLES[source])
     stored = message.get_object_property("p")
     assert stored == SAMPLES[source] and type(stored) is type(SAMPLES[source])
     if target in READABLE[source]:
-        value = getter(message, target.value)("p")
+        value = getter(message, TYPE_NAMES[target])("p")
         assert value == expected(source, target)
         assert type(value) in (bool, int, float, str)
     else:
         with pytest.raises(MessageFormatError, match="'p'"):
-            getter(message, target.value)("p")
+            getter(message, TYPE_NAMES[target])("p")
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -54,12 +54,12 @@ def test_names_are_checked_before_all_else(kind: str, name: Any) -> None:
     message = Message()
     for target in (message, received(message)):
         with pytest.raises(IllegalArgumentError):
-            setter(target, kind)(name, SAMPLES.get(JmsType("int")))
+            setter(target, kind)(name, SAMPLES[int])
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_received_properties_are_read_only_until_cleared(kind: str) -> None:
-    value = SAMPLES[JmsType(kind)] if kind != "object" else object()
+    value = SAMPLES[BY_NAME[kind]] if kind != "object" else object()
     message = received(TextMessage("x"), Source(p=1))
     with pytest.raises(MessageNotWriteableError):
         setter(message, kind)("p", value)

@@ -18,12 +18,12 @@ from jmsaio.errors import (
     NumberFormatError,
 )
 from jmsaio.model.messages.sequential import StreamMessage
-from jmsaio.model.values import JmsType
-from tests.model.support import READABLE, SAMPLES, expected, received
+from jmsaio.model.values import TYPE_NAMES
+from tests.model.support import BY_NAME, READABLE, SAMPLES, expected, received
 
-SCALARS = [kind for kind in JmsType if kind is not JmsType.BYTES]
-WRITERS = [*(kind.value for kind in JmsType), "object"]
-READERS = [*(kind.value for kind in SCALARS), "object"]
+SCALARS = [kind for kind in SAMPLES if kind is not bytes]
+WRITERS = [*BY_NAME, "object"]
+READERS = [*(TYPE_NAMES[kind] for kind in SCALARS), "object"]
 
 
 def read(message: StreamMessage, kind: str) -> Any:
@@ -44,29 +44,29 @@ def write(message: StreamMessage, kind: str, value: Any) -> None:
     getattr(message, f"write_{kind}")(value)
 
 
-@pytest.mark.parametrize(("source", "target"), list(product(JmsType, SCALARS)))
+@pytest.mark.parametrize(("source", "target"), list(product(SAMPLES, SCALARS)))
 @pytest.mark.parametrize("through_object", [False, True])
-def test_write_and_read(source: JmsType, target: JmsType, through_object: bool) -> None:
+def test_write_and_read(source: type, target: type, through_object: bool) -> None:
     message = StreamMessage()
-    write(message, "object" if through_object else source.value, SAMPLES[source])
+    write(message, "object" if through_object else TYPE_NAMES[source], SAMPLES[source])
     again = received(message)
     if target in READABLE[source]:
-        value = read(again, target.value)
+        value = read(again, TYPE_NAMES[target])
         assert value == expected(source, target) and type(value) in (bool, int, float, str)
     else:
         with pytest.raises(MessageFormatError):
-            read(again, target.value)
+            read(again, TYPE_NAMES[target])
         stored = again.read_object()
         assert stored == SAMPLES[source] and type(stored) is type(SAMPLES[source]), "the position was kept"
     with pytest.raises(MessageEOFError):
         again.read_object()
 
 
-@pytest.mark.parametrize("source", list(JmsType))
-def test_bytes_are_read_from_bytes_only(source: JmsType) -> None:
+@pytest.mark.parametrize("source", list(SAMPLES))
+def test_bytes_are_read_from_bytes_only(source: type) -> None:
     message = received(StreamMessage([SAMPLES[source]]))
     buffer = bytearray(5)
-    if source is JmsType.BYTES:
+    if source is bytes:
         assert message.read_bytes(buffer) == 2 and buffer[:2] == SAMPLES[source]
     else:
         with pytest.raises(MessageFormatError):
@@ -127,7 +127,7 @@ def test_write_only_when_new_and_after_clear_body(kind: str) -> None:
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("right", [True, False])
 def test_read_only_when_received_and_after_reset(kind: str, right: bool) -> None:
-    value = SAMPLES[JmsType(kind)] if right and kind != "object" else object()
+    value = SAMPLES[BY_NAME[kind]] if right and kind != "object" else object()
     after_reset = StreamMessage([1])
     after_reset.reset()
     for message in (received(StreamMessage([1])), after_reset):
