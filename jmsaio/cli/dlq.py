@@ -20,7 +20,6 @@ from jmsaio.cli.common.connecting import (
     require_terminal,
     run,
     selector_option,
-    target_options,
     topic_option,
     yes_option,
 )
@@ -99,7 +98,14 @@ def show(
 @click.argument("source", metavar="DESTINATION", shell_complete=complete_destination)
 @topic_option
 @of_option
-@target_options
+@click.option(
+    "--to", metavar="DESTINATION",
+    help="Send all letters to this destination; default: the one that each failed on.",
+)  # fmt: skip
+@click.option(
+    "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
+    help="Skip messages that were already redriven N times.",
+)  # fmt: skip
 @click.option("--to-queue", metavar="NAME", help="Send all letters to this queue, which is created if it is missing.")
 @transfer_options
 @count_option

@@ -67,19 +67,6 @@ def with_options(command: Callable[P, T], *options: Callable[[Any], Any]) -> Cal
     return functools.reduce(lambda done, option: option(done), reversed(options), command)
 
 
-def target_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options that say where a redrive sends dead letters, and how often."""
-    to = click.option(
-        "--to", metavar="DESTINATION",
-        help="Send all letters to this destination; default: the one that each failed on.",
-    )  # fmt: skip
-    most = click.option(
-        "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
-        help="Skip messages that were already redriven N times.",
-    )  # fmt: skip
-    return with_options(command, to, most)
-
-
 def full_name(name: str, topic: bool) -> str:
     """Add the kind to a destination's name, unless the name includes it."""
     return with_kind(name, "topic" if topic else "queue")

@@ -44,20 +44,6 @@ def test_a_bare_name_gets_its_kind_and_a_full_one_keeps_it() -> None:
     assert full_name("topic://orders", topic=False) == "topic://orders"
 
 
-@pytest.mark.parametrize("option", ["topic", "of", "to", "max_redrives"])
-def test_both_redrives_have_the_same_options(option: str) -> None:
-    def params(*path: str) -> dict[str, click.Parameter]:
-        command: click.Command = app
-        for name in path:
-            assert isinstance(command, click.Group)
-            command = command.commands[name]
-        return {str(each.name): each for each in command.params}
-
-    one, other = params("dlq", "redrive")[option], params("spark", "dlq", "redrive")[option]
-    assert isinstance(one, click.Option) and isinstance(other, click.Option)
-    assert (one.opts, one.help, one.default) == (other.opts, other.help, other.default)
-
-
 def test_url_and_options_become_one_map(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     config = load(read_connection("pulsar://h?jms.clientId=a", ("producerConfig.batchingEnabled=false",)))
     assert (config.service_url, config.client_id, config.producer.batching_enabled) == ("pulsar://h:6650", "a", False)
