@@ -6,9 +6,8 @@ import enum
 from collections.abc import Mapping
 from pathlib import Path
 
-from jmsaio.protocol import handshake, producing, transacting
-from jmsaio.protocol.commands import Command
-from jmsaio.protocol.requests import ANSWERS
+from jmsaio.protocol import producing, transacting
+from jmsaio.protocol.commands import ANSWERS
 
 _GUIDES = Path(__file__).parents[1] / "jmsaio" / "guide"
 GUIDE, TRANSACTIONS = _GUIDES / "design.md", _GUIDES / "transactions.md"
@@ -18,16 +17,11 @@ END = "<!-- End of the state machines -->"
 
 def machines() -> str:
     """Return the generated part of the guide."""
-    steps = {(state, Command(command).name): to for (state, command), to in handshake.TRANSITIONS.items()}
     batches = {(state, event.value): to for (state, event), to in producing.TRANSITIONS.items()}
     transactions = {(state, event.value): to for (state, event), to in transacting.TRANSITIONS.items()}
     answers = [f"| {request.name} | {answer.name} |" for request, answer in ANSWERS.items()]
     return "\n".join(
         [
-            "A connection that is being accepted (`protocol/handshake.py`):",
-            "",
-            *table("command of the broker", steps),
-            "",
             "A batch that is sent (`protocol/producing.py`):",
             "",
             *table("event", batches),
@@ -36,7 +30,7 @@ def machines() -> str:
             "",
             *table("event", transactions),
             "",
-            "A request and its answer (`protocol/requests.py`); ERROR answers any of them:",
+            "A request and its answer (`protocol/commands.py`); ERROR answers any of them:",
             "",
             "| request | answer |",
             "|---|---|",

@@ -24,7 +24,7 @@ _SIZES: Final = Struct(">II").pack
 
 
 class Command(enum.IntEnum):
-    """Types of Pulsar's commands, with the protocol's names and numbers."""
+    """Types of the commands that this client sends or gets, with the protocol's names and numbers."""
 
     CONNECT = 2
     CONNECTED = 3
@@ -49,8 +49,6 @@ class Command(enum.IntEnum):
     PARTITIONED_METADATA_RESPONSE = 22
     LOOKUP = 23
     LOOKUP_RESPONSE = 24
-    CONSUMER_STATS = 25
-    CONSUMER_STATS_RESPONSE = 26
     REACHED_END_OF_TOPIC = 27
     SEEK = 28
     GET_LAST_MESSAGE_ID = 29
@@ -58,13 +56,9 @@ class Command(enum.IntEnum):
     ACTIVE_CONSUMER_CHANGE = 31
     GET_TOPICS_OF_NAMESPACE = 32
     GET_TOPICS_OF_NAMESPACE_RESPONSE = 33
-    GET_SCHEMA = 34
-    GET_SCHEMA_RESPONSE = 35
     AUTH_CHALLENGE = 36
     AUTH_RESPONSE = 37
     ACK_RESPONSE = 38
-    GET_OR_CREATE_SCHEMA = 39
-    GET_OR_CREATE_SCHEMA_RESPONSE = 40
     NEW_TXN = 50
     NEW_TXN_RESPONSE = 51
     ADD_PARTITION_TO_TXN = 52
@@ -73,17 +67,59 @@ class Command(enum.IntEnum):
     ADD_SUBSCRIPTION_TO_TXN_RESPONSE = 55
     END_TXN = 56
     END_TXN_RESPONSE = 57
-    END_TXN_ON_PARTITION = 58
-    END_TXN_ON_PARTITION_RESPONSE = 59
-    END_TXN_ON_SUBSCRIPTION = 60
-    END_TXN_ON_SUBSCRIPTION_RESPONSE = 61
     TC_CLIENT_CONNECT_REQUEST = 62
     TC_CLIENT_CONNECT_RESPONSE = 63
-    WATCH_TOPIC_LIST = 64
-    WATCH_TOPIC_LIST_SUCCESS = 65
-    WATCH_TOPIC_UPDATE = 66
-    WATCH_TOPIC_LIST_CLOSE = 67
     TOPIC_MIGRATED = 68
+
+
+class SubType(enum.IntEnum):
+    """Types of subscriptions."""
+
+    Exclusive = 0
+    Shared = 1
+    Failover = 2
+    Key_Shared = 3
+
+
+class InitialPosition(enum.IntEnum):
+    """Where a new subscription starts."""
+
+    Latest = 0
+    Earliest = 1
+
+
+class ProducerAccessMode(enum.IntEnum):
+    """Whether other producers of the topic are allowed."""
+
+    Shared = 0
+    Exclusive = 1
+    WaitForExclusive = 2
+    ExclusiveWithFencing = 3
+
+
+class CompressionType(enum.IntEnum):
+    """Compression of payloads."""
+
+    NONE = 0
+    LZ4 = 1
+    ZLIB = 2
+    ZSTD = 3
+    SNAPPY = 4
+
+
+class LookupType(enum.IntEnum):
+    """Results of a LOOKUP."""
+
+    Redirect = 0
+    Connect = 1
+    Failed = 2
+
+
+class TxnAction(enum.IntEnum):
+    """How a transaction ends."""
+
+    COMMIT = 0
+    ABORT = 1
 
 
 _REQUEST = required(1, "request_id", U64)
@@ -108,9 +144,7 @@ SCHEMA: Final = Table(
     required(4, "type", I32),
     repeated(5, "properties", KEY_VALUE),
 )
-_FEATURES = Table(
-    optional(1, "supports_auth_refresh", BOOL, False), optional(4, "supports_topic_watchers", BOOL, False)
-)
+_FEATURES = Table(optional(1, "supports_auth_refresh", BOOL, False))
 _AUTH_DATA = Table(optional(1, "auth_method_name", TEXT), optional(2, "auth_data", DATA))
 _SUBSCRIPTION = Table(required(1, "topic", TEXT), required(2, "subscription", TEXT))
 
@@ -129,7 +163,6 @@ COMMANDS: Final[Mapping[int, Table]] = {
         required(1, "server_version", TEXT),
         optional(2, "protocol_version", I32, 0),
         optional(3, "max_message_size", I32),
-        optional(4, "feature_flags", _FEATURES),
     ),
     Command.SUBSCRIBE: Table(
         required(1, "topic", TEXT),
@@ -267,18 +300,32 @@ COMMANDS: Final[Mapping[int, Table]] = {
     Command.END_TXN_RESPONSE: _TXN_ANSWER,
     Command.TC_CLIENT_CONNECT_REQUEST: Table(_REQUEST, required(2, "tc_id", U64)),
     Command.TC_CLIENT_CONNECT_RESPONSE: Table(_REQUEST, optional(2, "error", I32), optional(3, "message", TEXT)),
-    Command.WATCH_TOPIC_LIST: Table(
-        _REQUEST, required(2, "watcher_id", U64), required(3, "namespace", TEXT), required(4, "topics_pattern", TEXT)
-    ),
-    Command.WATCH_TOPIC_LIST_SUCCESS: Table(_REQUEST),
-    Command.WATCH_TOPIC_UPDATE: Table(required(1, "watcher_id", U64)),
-    Command.WATCH_TOPIC_LIST_CLOSE: Table(_REQUEST, required(2, "watcher_id", U64)),
     Command.TOPIC_MIGRATED: Table(
         required(1, "resource_id", U64),
         required(2, "resource_type", I32),
         optional(3, "broker_service_url", TEXT),
         optional(4, "broker_service_url_tls", TEXT),
     ),
+}
+
+#: The command that answers a request; ERROR answers any.
+ANSWERS: Final[Mapping[Command, Command]] = {
+    Command.PRODUCER: Command.PRODUCER_SUCCESS,
+    Command.SUBSCRIBE: Command.SUCCESS,
+    Command.UNSUBSCRIBE: Command.SUCCESS,
+    Command.SEEK: Command.SUCCESS,
+    Command.CLOSE_PRODUCER: Command.SUCCESS,
+    Command.CLOSE_CONSUMER: Command.SUCCESS,
+    Command.ACK: Command.ACK_RESPONSE,
+    Command.LOOKUP: Command.LOOKUP_RESPONSE,
+    Command.PARTITIONED_METADATA: Command.PARTITIONED_METADATA_RESPONSE,
+    Command.GET_LAST_MESSAGE_ID: Command.GET_LAST_MESSAGE_ID_RESPONSE,
+    Command.GET_TOPICS_OF_NAMESPACE: Command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+    Command.NEW_TXN: Command.NEW_TXN_RESPONSE,
+    Command.ADD_PARTITION_TO_TXN: Command.ADD_PARTITION_TO_TXN_RESPONSE,
+    Command.ADD_SUBSCRIPTION_TO_TXN: Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
+    Command.END_TXN: Command.END_TXN_RESPONSE,
+    Command.TC_CLIENT_CONNECT_REQUEST: Command.TC_CLIENT_CONNECT_RESPONSE,
 }
 
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Final, Literal, NamedTuple
 
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.commands import CompressionType
 
 #: Maximum bytes of an expanded payload; for the payload of many chunks ``RATIO`` times what arrived, if that is more.
 LARGEST: Final = 128 * 1024 * 1024

@@ -9,8 +9,15 @@ from hypothesis import given, strategies as st
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.commands import (
+    ANSWERS,
     COMMANDS,
     Command,
+    CompressionType,
+    InitialPosition,
+    LookupType,
+    ProducerAccessMode,
+    SubType,
+    TxnAction,
     body_at,
     command_at,
     decode_command,
@@ -21,6 +28,7 @@ from jmsaio.protocol.commands import (
 from jmsaio.protocol.fields import FieldType, Table
 from tests.protocol import strategies
 from tests.protocol.pulsar_proto import fill, inner, proto
+from tests.protocol.server_errors import ServerError
 
 pytestmark = pytest.mark.fast
 ALL = sorted(COMMANDS)
@@ -89,7 +97,7 @@ def test_arbitrary_bytes_are_a_value_or_a_protocol_error(number: int, data: byte
 
 
 def test_a_command_that_no_client_gets_is_refused() -> None:
-    for number in (Command.CONSUMER_STATS_RESPONSE, 99):
+    for number in (26, 99):  # CONSUMER_STATS_RESPONSE, and none
         frame = wrap(number, b"")
         with pytest.raises(ProtocolError, match=f"no command {int(number)}"):
             decode_command(number, frame, 0, len(frame))
@@ -109,3 +117,18 @@ def test_fields_beside_the_command_are_skipped_and_a_missing_one_is_empty() -> N
 
 def test_key_values_are_a_list_of_pairs() -> None:
     assert key_values({"a": "1", "b": "2"}) == [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]
+
+
+def test_numbers_are_those_of_pulsar() -> None:
+    """The last number of each enumeration; their order is that of the protocol."""
+    kinds = (ServerError, SubType, InitialPosition, ProducerAccessMode, CompressionType, LookupType, TxnAction)
+    assert [(len(kind), list(kind)[-1].name) for kind in kinds] == [
+        (26, "ProducerFenced"), (4, "Key_Shared"), (2, "Earliest"), (4, "ExclusiveWithFencing"), (5, "SNAPPY"),
+        (3, "Failed"), (2, "ABORT"),
+    ]  # fmt: skip
+    assert all(list(kind) == list(range(len(kind))) for kind in kinds)
+
+
+def test_every_request_has_its_answer() -> None:
+    with_an_id = {command for command, table in COMMANDS.items() if "request_id" in table.names}
+    assert {*ANSWERS, *ANSWERS.values(), Command.ERROR} == with_an_id

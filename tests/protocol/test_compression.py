@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.commands import CompressionType
 from jmsaio.protocol.compression import LARGEST, compressor, expand, fast
 
 pytestmark = pytest.mark.fast

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from jmsaio.errors import TransportError
-from jmsaio.protocol.codes import TxnAction
+from jmsaio.protocol.commands import TxnAction
 from jmsaio.protocol.transacting import TRANSITIONS, Event, Move, State, Transacting
 
 LOST = TransportError("lost")

@@ -8,10 +8,17 @@ from functools import partial
 from typing import Any
 
 from jmsaio.protocol import messages
-from jmsaio.protocol.codes import InitialPosition, LookupType, ServerError, SubType
-from jmsaio.protocol.commands import Command, decode_command, encode_command
+from jmsaio.protocol.commands import (
+    ANSWERS,
+    Command,
+    InitialPosition,
+    LookupType,
+    SubType,
+    decode_command,
+    encode_command,
+)
 from jmsaio.protocol.framing import Frame, Framing
-from jmsaio.protocol.requests import ANSWERS
+from tests.protocol.server_errors import ServerError
 from tests.simulation.network import Network
 from tests.simulation.storage import Consumer, Fields, Place, Producer, Subscription, Topic
 from tests.simulation.transactions import Coordinators, txn_of

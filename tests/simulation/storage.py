@@ -12,8 +12,7 @@ import attrs
 
 from jmsaio.protocol import messages
 from jmsaio.protocol.batch import split
-from jmsaio.protocol.codes import SubType
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command, SubType, encode_command
 from jmsaio.protocol.framing import Frame, entry_of
 from jmsaio.protocol.metadata import TxnId, decode_metadata
 

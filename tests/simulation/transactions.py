@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from jmsaio.protocol.codes import ServerError, TxnAction
+from jmsaio.protocol.commands import TxnAction
 from jmsaio.protocol.metadata import TxnId
 from jmsaio.transport.pulsar.wire.transactions.coordinators import TOPIC
+from tests.protocol.server_errors import ServerError
 from tests.simulation.storage import Fields, Topic
 
 if TYPE_CHECKING:

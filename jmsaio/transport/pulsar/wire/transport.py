@@ -18,7 +18,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.wire import WireId
-from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.commands import CompressionType
 from jmsaio.protocol.compression import compressor
 from jmsaio.transport.base import (
     Admin,

@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from jmsaio.protocol import messages
-from jmsaio.protocol.codes import TxnAction
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command, TxnAction, encode_command
 from jmsaio.protocol.messages import ack_set, words_of
 from jmsaio.protocol.metadata import TxnId, encode_metadata
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Txn

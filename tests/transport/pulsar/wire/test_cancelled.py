@@ -15,7 +15,6 @@ import pytest
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import (
     Reader,
@@ -30,6 +29,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
+from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.fuzz import FuzzLoop

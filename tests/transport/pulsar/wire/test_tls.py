@@ -19,8 +19,7 @@ import uvloop
 import jmsaio
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError, JMSSecurityError
-from jmsaio.protocol.codes import LookupType
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command, LookupType, encode_command
 from jmsaio.transport.base import ReaderOptions, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
 from jmsaio.transport.pulsar.wire.connections.tasks import Tasks

@@ -26,7 +26,6 @@ from anyio.streams.tls import TLSStream
 
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError, ProtocolError
-from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, decode_command, encode_command
 from jmsaio.protocol.framing import Frame, Framing
 from jmsaio.protocol.handshake import connect_frame
@@ -50,6 +49,7 @@ MUTE = "a TCP connection works, but no one speaks Pulsar's protocol there"
 _PLAIN = "it speaks Pulsar's protocol without TLS, or not at all: is it pulsar:// instead of pulsar+ssl://?"
 _SILENT = "no answer to a TCP connection"
 _LONGEST_ANSWER = 64 * 1024
+_AUTHENTICATION_ERROR = 3  # of the protocol
 #: Seconds for pulsar-client alone, before separate connections are made.
 _PATIENCE = 0.3
 #: Seconds between two attempts.
@@ -92,7 +92,7 @@ async def introduce(
             return MUTE
         if frame.kind == Command.ERROR:
             fields = decode_command(Command.ERROR, frame.data, frame.command, frame.rest)
-            if fields["error"] == ServerError.AuthenticationError:
+            if fields["error"] == _AUTHENTICATION_ERROR:
                 reason = f"the broker at {address} refuses the credentials: {flaw(credentials, token)}"
                 raise JMSSecurityError(reason, "AuthenticationError")
         return ACCEPTED  # whatever else prevents it from serving now, it does not refuse the credentials

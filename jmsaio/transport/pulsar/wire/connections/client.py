@@ -20,11 +20,11 @@ from jmsaio.errors import (
     ObjectClosedError,
     TransportError,
 )
-from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.rules.share import Share
 from jmsaio.transport import forks
 from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.clock import Clock, clock_of
+from jmsaio.transport.pulsar.wire.connections.answers import STABLE, Backoff
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
 from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
 from jmsaio.transport.pulsar.wire.connections.topics import Topics

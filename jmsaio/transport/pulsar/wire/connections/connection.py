@@ -7,16 +7,17 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Protocol, cast
+from itertools import count
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+import attrs
 
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, ProtocolError, TransportError
 from jmsaio.protocol import handshake
-from jmsaio.protocol.commands import Command, decode_command, encode_command
+from jmsaio.protocol.commands import ANSWERS, Command, decode_command, encode_command
 from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, PADDING, Frame, Framing
-from jmsaio.protocol.handshake import Handshake, Identity
-from jmsaio.protocol.lookup import Address
+from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.messages import Delivery, SendReceipt, read_message, read_receipt
-from jmsaio.protocol.requests import Requests
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.wire.connections.answers import error_of
 
@@ -27,6 +28,15 @@ _HIGH_WATER: Final = 4 * 1024 * 1024
 _LARGE: Final = 32 * 1024
 _PONG: Final = encode_command(Command.PONG)
 _PING: Final = encode_command(Command.PING)
+
+
+@attrs.frozen
+class Address:
+    """Where to connect."""
+
+    broker: str  # URL of the broker that is meant, ``pulsar://host:port``
+    through: str = ""  # URL of the proxy to connect to, which passes everything on to that broker; "" without one
+    slot: int = 0  # number of the connection, if there are several to one broker
 
 
 class Part(Protocol):
@@ -66,6 +76,12 @@ class ConsumerPart(Part, Protocol):
         """Note whether it is the one consumer of its subscription that receives."""
 
 
+class _Request(NamedTuple):
+    answer: Command  # that the broker sends unless it sends ERROR
+    future: asyncio.Future[dict[str, Any]]
+    queued: Callable[[], object] | None  # see ``Connection.request``
+
+
 class Connection(asyncio.Protocol):
     """A connection that a broker has accepted. Opened by ``wire.pool``.
 
@@ -73,7 +89,7 @@ class Connection(asyncio.Protocol):
         keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
 
     Attributes:
-        watchers: functions to call when a namespace has other topics, or it is lost, by the ids of the watchers.
+        max_message_size: bytes of the largest entry that the broker accepts.
     """
 
     def __init__(
@@ -85,15 +101,13 @@ class Connection(asyncio.Protocol):
         self.max_message_size = MAX_MESSAGE_SIZE
         self.producers: dict[int, ProducerPart] = {}
         self.consumers: dict[int, ConsumerPart] = {}
-        self.watchers: dict[int, Callable[[], object]] = {}
         self._keep_alive = keep_alive
         self._challenged = challenged
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._framing = Framing()
-        self._handshake = Handshake()
-        self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
-        self._queued: dict[asyncio.Future[dict[str, Any]], Callable[[], object]] = {}  # by their answers to come
+        self._numbers = count(1)  # ids of requests
+        self._requests: dict[int, _Request] = {}  # that have no answer
         # CONNECTED has no request id, and can come before ``create_connection`` returns.
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._answered: asyncio.Future[None] = self._loop.create_future()  # the first PING
@@ -111,11 +125,6 @@ class Connection(asyncio.Protocol):
         state = "open" if self.error is None else "lost"
         parts = len(self.producers) + len(self.consumers)
         return f"<Connection {self.address.broker}, {state}, {parts} producers and consumers>"
-
-    @property
-    def watches(self) -> bool:
-        """Whether the broker reports new topics."""
-        return self._handshake.watches
 
     async def speak(self) -> None:
         """Wait until the broker answers a PING, which needs no CONNECT before. The caller bounds the time.
@@ -226,13 +235,16 @@ class Connection(asyncio.Protocol):
         """
         return self.start_framed(command, lambda number: encode_command(command, request_id=number, **fields))
 
-    def start_framed(self, command: Command, make: Callable[[int], bytes]) -> asyncio.Future[dict[str, Any]]:
+    def start_framed(
+        self, command: Command, make: Callable[[int], bytes], queued: Callable[[], object] | None = None
+    ) -> asyncio.Future[dict[str, Any]]:
         """Send a request as ``start_request``; ``make`` returns its frame for a request id."""
         if self.error is not None:
             raise self.error
         future = self._loop.create_future()
-        number = self._requests.add(command, future)
-        future.add_done_callback(lambda _: self._requests.forget(number))
+        number = next(self._numbers)
+        self._requests[number] = _Request(ANSWERS[command], future, queued)
+        future.add_done_callback(lambda _: self._requests.pop(number, None))
         self.write(make(number))
         return future
 
@@ -256,11 +268,10 @@ class Connection(asyncio.Protocol):
         """
         try:
             async with asyncio.timeout(timeout) as limit:
-                future = self.start_request(command, **fields)
-                if queued is not None:
-                    self._queued[future] = partial(_wait_on, limit, queued)
-                    future.add_done_callback(self._queued.pop)
-                answer = await future
+                answer = await self.start_framed(
+                    command, lambda number: encode_command(command, request_id=number, **fields),
+                    None if queued is None else partial(_wait_on, limit, queued),
+                )  # fmt: skip
         except TimeoutError:
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         if "error" in answer or "error_code" in answer:
@@ -322,36 +333,48 @@ class Connection(asyncio.Protocol):
                 part, cluster = parts.get(fields["resource_id"]), self._url(fields)
                 if part is not None and cluster:
                     part.migrated(cluster)
-            case Command.WATCH_TOPIC_UPDATE:
-                if (changed := self.watchers.get(fields["watcher_id"])) is not None:
-                    changed()
             case _:
                 self._read_answer(command, fields)
 
     def _read_answer(self, command: int, fields: dict[str, Any]) -> None:
-        if fields.get("request_id") is None:
+        """Process an answer, unless nobody awaits it any more.
+
+        The first answer to a producer that waits for exclusive access says so, and another one follows.
+        """
+        number = fields.get("request_id")
+        if number is None:
             if command != Command.ACK_RESPONSE:  # to an ACK without an id
                 raise ProtocolError(f"the broker sends {Command(command).name}, which is a client's command")
             return
-        future = self._requests.answered(command, fields)
-        if future is None or future.done():
+        request = self._requests.get(number)
+        if request is None:
             return
+        if command not in (request.answer, Command.ERROR):
+            names = request.answer.name, Command(command).name
+            raise ProtocolError(f"request {number} expects {names[0]}, and the broker answers {names[1]}")
         if fields.get("producer_ready", True):
-            future.set_result(fields)
-        elif future in self._queued:
-            self._queued[future]()
+            del self._requests[number]
+            if not request.future.done():
+                request.future.set_result(fields)
+        elif request.queued is not None:
+            request.queued()
 
     def _shake_hands(self, command: int, fields: dict[str, Any]) -> None:
-        state = self._handshake.receive(command, fields)
+        """Process what the broker sends before it has accepted this client, and later challenges."""
+        accepted = self._accepted.done()
+        if self.error is not None:
+            return  # refused
         if command == Command.AUTH_CHALLENGE:
             self._challenged(self)
-        elif state is handshake.State.ACCEPTED:
-            self.max_message_size = self._handshake.max_message_size
+        elif command == Command.CONNECTED and not accepted:
+            self.max_message_size = handshake.max_message_size(fields)
             self._framing.set_max(self.max_message_size + PADDING)
-            if not self._accepted.done():
-                self._accepted.set_result(None)
-        else:
+            self._accepted.set_result(None)
+        elif command == Command.ERROR and not accepted:
             self.close(self.error_of(f"connect to {self.address.broker}", fields))
+        else:
+            state = "accepted" if accepted else "not accepted yet"
+            raise ProtocolError(f"the broker sends {Command(command).name} where the connection is {state}")
 
     def _close_part(self, what: str, part: Part | None, fields: dict[str, Any]) -> None:
         if part is not None:
@@ -381,8 +404,9 @@ class Connection(asyncio.Protocol):
         self.error = error
         if self._timer is not None:
             self._timer.cancel()
-        waiting: list[asyncio.Future[Any]] = [self._accepted, self._answered, *self._requests.clear()]
-        for future in waiting:
+        waiting: list[asyncio.Future[Any]] = [each.future for each in self._requests.values()]
+        self._requests.clear()
+        for future in (self._accepted, self._answered, *waiting):
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # whoever asked might have given up
@@ -391,9 +415,6 @@ class Connection(asyncio.Protocol):
         self.consumers.clear()
         for part in parts:
             part.ended(error, "")
-        watchers, self.watchers = self.watchers, {}
-        for changed in watchers.values():
-            changed()
         self._ended(self)
 
 

@@ -25,7 +25,6 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import brief
 from jmsaio.model.topic_names import PROBE_TOPIC
 from jmsaio.protocol.handshake import Identity
-from jmsaio.protocol.lookup import Address
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin.causes import distrust, with_tls, without_tls
 from jmsaio.transport.pulsar.admin.credentials import (
@@ -37,7 +36,7 @@ from jmsaio.transport.pulsar.admin.credentials import (
     tls_context,
 )
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
-from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.connection import Address, Connection
 from jmsaio.transport.pulsar.wire.connections.tasks import Tasks, shielded
 
 #: Characters of the longest name in the DNS.

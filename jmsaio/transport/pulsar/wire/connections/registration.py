@@ -20,9 +20,8 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import EntryId
 from jmsaio.protocol import messages
-from jmsaio.protocol.backoff import STABLE
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.transport.pulsar.wire.connections.answers import passes
+from jmsaio.transport.pulsar.wire.connections.answers import STABLE, passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection, Part, without_end
 from jmsaio.transport.pulsar.wire.records.record import Entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import cycle
 from random import random
 from typing import Any, Final
@@ -11,13 +11,11 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError
+from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError, TransportError
 from jmsaio.model.topic_names import partition_names, split_partition, topic_pattern
-from jmsaio.protocol.backoff import Backoff
-from jmsaio.protocol.commands import Command
-from jmsaio.protocol.lookup import Address, Lookup
-from jmsaio.transport.pulsar.wire.connections.answers import passes
-from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.protocol.commands import Command, LookupType, key_values
+from jmsaio.transport.pulsar.wire.connections.answers import Backoff, passes
+from jmsaio.transport.pulsar.wire.connections.connection import Address, Connection
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
 
 #: Maximum number of a topic's partitions: a name is made of each, before anything else can refuse a damaged answer.
@@ -50,14 +48,19 @@ class Topics:
         """
         async with self._lookups:
             connection = await self._pool.connect_service(cluster)
-            service = connection.address.broker
-            lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects, self._properties)
-            what = f"look up {topic}"
-            while True:
-                answer = await connection.request(what, self._timeout, Command.LOOKUP, **lookup.request())
-                if lookup.answered(answer):
-                    return await self._pool.connect(attrs.evolve(lookup.address, slot=next(self._slots)))
-                connection = await self._pool.connect(lookup.address)
+            what, address, authoritative = f"look up {topic}", connection.address, False
+            service = address.broker
+            for _ in range(self._most_redirects + 1):
+                connection = await self._pool.connect(address)
+                answer = await connection.request(
+                    what, self._timeout, Command.LOOKUP, topic=topic, authoritative=authoritative,
+                    properties=key_values(self._properties), advertised_listener_name=self._listener,
+                )  # fmt: skip
+                address = _address(what, answer, service, self._pool.tls)
+                if answer["response"] == LookupType.Connect:
+                    return await self._pool.connect(attrs.evolve(address, slot=next(self._slots)))
+                authoritative = answer["authoritative"]
+            raise TransportError(f"{what}: passed on {self._most_redirects + 1} times", "LookupError")
 
     async def assigned(self, url: str) -> Connection:
         """Return a connection to the broker that another one named as the next for a topic."""
@@ -100,36 +103,6 @@ class Topics:
         what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
         return list((await self._ask(what, command, namespace=namespace, mode=_MODES[mode])).get("topics") or ())
 
-    async def watch(self, namespace: str, number: int, changed: Callable[[], object]) -> bool:
-        """Have ``changed`` called when a namespace has other topics, or when this has to be called again.
-
-        Args:
-            changed: called at any time until ``unwatch``.
-
-        Returns whether it is watched from now on; False if it is already, or the broker does not offer it.
-
-        Raises as ``Connection.request``.
-        """
-        connection = await self._pool.connect_service()
-        if not connection.watches or number in connection.watchers:
-            return False
-        connection.watchers[number] = changed
-        try:
-            await connection.request(
-                f"watch the topics of {namespace}", self._timeout, Command.WATCH_TOPIC_LIST, watcher_id=number,
-                namespace=namespace, topics_pattern=".*",
-            )  # fmt: skip
-        except BaseException:
-            connection.watchers.pop(number, None)
-            raise
-        return True
-
-    def unwatch(self, number: int) -> None:
-        """End a watcher."""
-        for connection in self._pool.connections:
-            if connection.watchers.pop(number, None) is not None:
-                connection.send_request(Command.WATCH_TOPIC_LIST_CLOSE, watcher_id=number)
-
     async def ping(self, timeout: float) -> None:
         """Send a request once, and wait for its answer. Raises as ``Connection.request``."""
         connection = await self._pool.connect_service()
@@ -156,3 +129,18 @@ class Topics:
                     await asyncio.sleep(self._backoff.delay(failures, random()))
         except TimeoutError:
             raise last from None
+
+
+def _address(what: str, answer: Mapping[str, Any], service: str, tls: bool) -> Address:
+    """Return the address in the answer to a look-up, behind the proxy ``service`` if the broker might be out of reach.
+
+    Raises TransportError if it has none.
+    """
+    kind = answer.get("response")
+    if kind not in (LookupType.Redirect, LookupType.Connect):
+        raise TransportError(f"{what}: an answer of unknown kind {kind}", "LookupError")
+    url = answer.get("broker_service_url_tls" if tls else "broker_service_url")
+    if not url:
+        way = "with" if tls else "without"
+        raise TransportError(f"{what}: its broker names no address for connections {way} TLS", "LookupError")
+    return Address(url, service if answer["proxy_through_service_url"] else "")

@@ -15,8 +15,7 @@ from jmsaio.errors import ConsumerBusyError, JMSError, TransportError
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import SetAside, WireId
 from jmsaio.protocol.batch import Span
-from jmsaio.protocol.codes import InitialPosition, SubType
-from jmsaio.protocol.commands import Command, key_values
+from jmsaio.protocol.commands import Command, InitialPosition, SubType, key_values
 from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
 from jmsaio.rules import record_life as life

@@ -26,8 +26,7 @@ from jmsaio.model.packed import Shape
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
 from jmsaio.protocol.chunks import Assembly
-from jmsaio.protocol.codes import InitialPosition, SubType
-from jmsaio.protocol.commands import Command, key_values
+from jmsaio.protocol.commands import Command, InitialPosition, SubType, key_values
 from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
 from jmsaio.transport.base import Cursor, ReaderOptions, StartPosition

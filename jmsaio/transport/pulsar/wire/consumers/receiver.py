@@ -19,7 +19,6 @@ from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport.base import LinkChange, StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
-from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.consumers.consumer import Consumer
 from jmsaio.transport.pulsar.wire.records.record import WireRecord
@@ -54,9 +53,7 @@ class WireReceiver:
         self._refusals: set[str] = set()  # topics whose consumers the broker refuses for now
         self._first = 0  # the consumer that is asked first
         self._growth: asyncio.Task[None] | None = None
-        self._watcher = next(client.ids)
-        self._changed = asyncio.Event()  # the topics of the namespace might be others
-        self._unwatched = False  # the broker refuses to report them
+        self._resumed = asyncio.Event()  # new topics were left out while it was stopped
         self._stopped = False
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
@@ -107,11 +104,15 @@ class WireReceiver:
         self._client.loop.call_soon(self._woken)
 
     async def _grow(self, interval: float) -> None:
-        """Add consumers for new partitions, and new topics of a pattern, when the broker reports them or at times."""
+        """Add consumers for new partitions, and new topics of a pattern, from time to time."""
+        pause = interval
         while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._resumed.wait()
+            self._resumed.clear()
+            pause = interval
             try:
-                if not await self._watch():
-                    await self._wait(interval)
                 known: set[str] = set(self._by_topic)
                 new = [name for name in await self._partitions() if name not in known]
                 if not self.subscription.config.auto_update_partitions:  # only topics that are new
@@ -121,31 +122,7 @@ class WireReceiver:
                     await self._add(new, self._client.config.operation_timeout)
             except JMSError as error:
                 _log.info("new topics of %s can't be received from yet: %s", self.subscription.name, error)
-                await self._wait(min(interval, _PAUSE))
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait until topics might be new, or the time is over."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        self._changed.clear()
-
-    async def _watch(self) -> bool:
-        """Have the broker report new topics, if it does that; return whether it does from now on, and did not before.
-
-        Raises an error that passes.
-        """
-        pattern, topics = self.subscription.pattern, self._client.topics
-        if pattern is None or self._unwatched:
-            return False
-        try:
-            return await topics.watch("/".join(pattern.split("/")[2:4]), self._watcher, self._changed.set)
-        except JMSError as error:
-            if passes(error, again=True):
-                raise
-            _log.info("the broker does not report new topics of %s: %s", self.subscription.name, error)
-            self._unwatched = True
-            return False
+                pause = min(interval, _PAUSE)
 
     def _woken(self) -> None:
         if not self._closed:
@@ -282,7 +259,7 @@ class WireReceiver:
             self.subscription = self.subscription.showing(selector)
             await together(consumer.resume(timeout, self.subscription) for consumer in self._consumers)
             self._stopped = False
-            self._changed.set()  # topics that were new meanwhile
+            self._resumed.set()
 
     async def aclose(self, timeout: float) -> None:
         if self._closing is None:
@@ -298,7 +275,6 @@ class WireReceiver:
         if self._growth is not None:
             self._growth.cancel()
             await asyncio.wait({self._growth})
-            self._client.topics.unwatch(self._watcher)
         if self._letters is not None:
             await self._letters.aclose((deadline - loop.time()) / 2)
         for consumer in self._consumers:

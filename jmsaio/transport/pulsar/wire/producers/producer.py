@@ -39,8 +39,7 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.protocol.batch import Batch as Body
 from jmsaio.protocol.chunks import cut
-from jmsaio.protocol.codes import CompressionType, ProducerAccessMode
-from jmsaio.protocol.commands import Command, key_values
+from jmsaio.protocol.commands import Command, CompressionType, ProducerAccessMode, key_values
 from jmsaio.protocol.compression import compressor
 from jmsaio.protocol.messages import SendReceipt, send
 from jmsaio.protocol.metadata import Metadata, encode_metadata

@@ -14,10 +14,9 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
-from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.metadata import TxnId
-from jmsaio.transport.pulsar.wire.connections.answers import passes
+from jmsaio.transport.pulsar.wire.connections.answers import Backoff, passes
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.topics import Topics
 

@@ -19,8 +19,7 @@ from jmsaio.errors import (
     TransactionRolledBackError,
 )
 from jmsaio.model.wire import WireId
-from jmsaio.protocol.codes import TxnAction
-from jmsaio.protocol.commands import Command
+from jmsaio.protocol.commands import Command, TxnAction
 from jmsaio.protocol.metadata import TxnId
 from jmsaio.protocol.transacting import Event, Move, State, Transacting
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome

@@ -20,7 +20,6 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import ReaderOptions
@@ -32,6 +31,7 @@ from jmsaio.transport.pulsar.native.binding.connecting import (
     Probe,
     introduce,
 )
+from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import (
     BrokerUnavailableError,
@@ -12,10 +13,10 @@ from jmsaio.errors import (
     ProtocolError,
     TransportError,
 )
-from jmsaio.protocol.codes import ServerError
 from jmsaio.transport.base import METADATA_TOO_LARGE
 from jmsaio.transport.causes import PASSING
-from jmsaio.transport.pulsar.wire.connections.answers import ANSWERS, error_of, passes
+from jmsaio.transport.pulsar.wire.connections.answers import ANSWERS, Backoff, error_of, passes
+from tests.protocol.server_errors import ServerError
 
 pytestmark = pytest.mark.fast
 #: What a moving or starting broker reports: it passes, also for what was never registered.
@@ -77,3 +78,20 @@ def test_long_and_unprintable_words_are_short_and_printable() -> None:
 def test_what_the_broker_did_not_answer(error: JMSError, first: bool, again: bool) -> None:
     assert passes(error, again=False) is first
     assert passes(error, again=True) is again
+
+
+SECONDS = st.floats(0.001, 1000)
+
+
+@given(SECONDS, SECONDS, st.integers(1, 10**6), st.floats(0, 1, exclude_max=True))
+def test_a_wait_is_within_its_bounds_and_grows(first: float, most: float, failures: int, uniform: float) -> None:
+    delay = Backoff(first, most).delay
+    longest = delay(failures, 0.0)
+    assert min(first, most) <= longest <= delay(failures + 1, 0.0) <= most
+    assert 0.8 * longest <= delay(failures, uniform) <= longest
+
+
+def test_a_wait_doubles_until_it_is_the_longest() -> None:
+    delay = Backoff().delay
+    assert [delay(failures, 0.0) for failures in range(1, 10)] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+    assert delay(10, 0.5) == 9.0

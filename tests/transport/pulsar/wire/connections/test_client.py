@@ -8,9 +8,9 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ForkError, ObjectClosedError
-from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import LinkChange
+from jmsaio.transport.pulsar.wire.connections.answers import Backoff
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer

@@ -9,12 +9,18 @@ from typing import Any, cast
 
 import pytest
 
-from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, OperationTimeoutError, TransportError
-from jmsaio.protocol.codes import ServerError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+    ProtocolError,
+    TransportError,
+)
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.handshake import Identity
-from jmsaio.protocol.lookup import Address
-from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.connection import Address, Connection
+from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 TOPIC = "persistent://public/default/t"
@@ -51,6 +57,20 @@ async def test_refused_credentials_are_a_security_error(peer: Peer) -> None:
     peer.script(Command.CONNECT, lambda link, fields: refusal)
     with pytest.raises(JMSSecurityError, match="AuthenticationError"):
         await connected(peer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (encode_command(Command.SUCCESS, request_id=1), "sends SUCCESS where the connection is not accepted yet"),
+        (2 * encode_command(Command.CONNECTED, server_version="x"), "sends CONNECTED where the connection is accepted"),
+        (encode_command(Command.CONNECTED, server_version="x", max_message_size=0), "max_message_size of 0 bytes"),
+    ],
+)
+async def test_what_does_not_belong_to_the_handshake_is_an_error(peer: Peer, answer: bytes, text: str) -> None:
+    peer.script(Command.CONNECT, lambda link, fields: answer)
+    with pytest.raises(ProtocolError, match=text):
+        await partitions(await connected(peer))
 
 
 async def test_a_challenge_is_passed_on_and_answered(peer: Peer) -> None:

@@ -11,8 +11,8 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from jmsaio.errors import JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError, TransportError
-from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
+from jmsaio.transport.pulsar.wire.connections.answers import Backoff
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import MOST_IDS, Registration
 from jmsaio.transport.pulsar.wire.connections.tasks import Tasks

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import ProtocolError, TransportError
-from jmsaio.protocol.codes import LookupType
-from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.protocol.lookup import Address
+from jmsaio.protocol.commands import Command, LookupType, encode_command
 from jmsaio.transport.pulsar.wire.connections.client import Client
+from jmsaio.transport.pulsar.wire.connections.connection import Address
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Script, listening
 
 TOPIC = "persistent://public/default/t"
@@ -35,17 +34,43 @@ def answer(kind: LookupType, url: str, **fields: Any) -> Script:
     return script
 
 
-async def test_a_redirect_is_followed_to_the_broker_that_serves_the_topic(peer: Peer, client: Client) -> None:
+@pytest.mark.parametrize("authoritative", [True, False])
+async def test_a_redirect_is_followed_to_the_broker_that_serves_the_topic(
+    peer: Peer, client: Client, authoritative: bool
+) -> None:
     async with listening() as other:
-        peer.script(Command.LOOKUP, answer(LookupType.Redirect, other.url, authoritative=True))
+        peer.script(Command.LOOKUP, answer(LookupType.Redirect, other.url, authoritative=authoritative))
         found = await client.topics.owner(TOPIC)
         assert found.address == Address(other.url)
-        assert other.all(Command.LOOKUP)[0]["authoritative"] is True
+        assert peer.all(Command.LOOKUP)[0]["authoritative"] is False
+        assert other.all(Command.LOOKUP)[0]["authoritative"] is authoritative
 
 
-async def test_endless_redirects_are_an_error(peer: Peer, client: Client) -> None:
-    peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 100)
-    with pytest.raises(TransportError, match="passed on 21 times"):
+async def test_endless_redirects_are_an_error_and_the_last_broker_asked_can_answer(peer: Peer, client: Client) -> None:
+    peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 21)
+    with pytest.raises(TransportError, match=f"look up {TOPIC}: passed on 21 times") as raised:
+        await client.topics.owner(TOPIC)
+    assert raised.value.error_code == "LookupError"
+    peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 20)
+    assert (await client.topics.owner(TOPIC)).address == Address(peer.url)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"response": LookupType.Connect, "broker_service_url": ""}, "names no address for connections without TLS"),
+        ({"response": LookupType.Redirect}, "names no address for connections without TLS"),
+        ({"response": LookupType.Failed}, "an answer of unknown kind 2"),
+        ({"response": 7}, "an answer of unknown kind 7"),
+        ({}, "an answer of unknown kind None"),
+    ],
+)
+async def test_an_answer_without_sense_is_an_error(peer: Peer, client: Client, fields: Fields, text: str) -> None:
+    peer.script(
+        Command.LOOKUP,
+        lambda link, asked: encode_command(Command.LOOKUP_RESPONSE, request_id=asked["request_id"], **fields),
+    )
+    with pytest.raises(TransportError, match=text):
         await client.topics.owner(TOPIC)
 
 

@@ -11,7 +11,6 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
@@ -22,6 +21,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import texts
+from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 

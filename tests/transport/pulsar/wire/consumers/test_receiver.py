@@ -11,7 +11,6 @@ import pytest
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import IllegalStateError, ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import Receiver, SenderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
@@ -94,23 +93,13 @@ async def test_new_partitions_are_received_from_if_asked_for(
     assert names == sorted(parts)
 
 
-def watching(link: Link, fields: Fields) -> bytes:
-    """Accept a client, and offer it to report new topics."""
-    return encode_command(Command.CONNECTED, server_version="peer", feature_flags={"supports_topic_watchers": True})
-
-
-def watched(link: Link, fields: Fields) -> bytes:
-    return encode_command(Command.WATCH_TOPIC_LIST_SUCCESS, request_id=fields["request_id"])
-
-
 def pattern_of(topic: str, period: float = 3600.0) -> Subscription:
     config = ConsumerConfig(pattern_auto_discovery_period=period, auto_update_partitions=False)
     return Subscription((), "s", SubscriptionType.SHARED, config, StartPosition.EARLIEST, pattern=f"{topic}.*")
 
 
-@pytest.mark.parametrize("offered", [True, False])
-async def test_a_new_topic_of_a_pattern_is_found_when_the_broker_reports_it(peer: Peer, offered: bool) -> None:
-    """Also one that was new while the link was lost; a broker that does not report them is asked from time to time."""
+async def test_a_new_topic_of_a_pattern_is_found_within_the_period(peer: Peer) -> None:
+    """Also one that was new while the link was lost."""
 
     def topics(link: Link, fields: Fields) -> bytes:
         return encode_command(
@@ -118,37 +107,24 @@ async def test_a_new_topic_of_a_pattern_is_found_when_the_broker_reports_it(peer
             topics=[f"{TOPIC}-{number}" for number in range(found)],
         )  # fmt: skip
 
-    def refuse(link: Link, fields: Fields) -> bytes:
-        number = fields["request_id"]
-        return encode_command(Command.ERROR, request_id=number, error=ServerError.NotAllowedError, message="no")
-
     found = 1
-    peer.script(Command.CONNECT, *[watching] * 2)
     peer.script(Command.GET_TOPICS_OF_NAMESPACE, *[topics] * 100)
-    peer.script(Command.WATCH_TOPIC_LIST, *[watched if offered else refuse] * 2)
     transport = await open_transport(peer.config())
-    receiver = await transport.open_receiver(pattern_of(TOPIC, 3600.0 if offered else 1.0), lambda: None)
-    [watch] = await peer.seen(Command.WATCH_TOPIC_LIST)
-    await peer.seen(Command.GET_TOPICS_OF_NAMESPACE, 2)  # what was new before it was watched
+    receiver = await transport.open_receiver(pattern_of(TOPIC, 1.0), lambda: None)
     found = 2
-    if offered:
-        for watcher in (watch["watcher_id"], 10**6):
-            peer.links[-1].send(Command.WATCH_TOPIC_UPDATE, watcher_id=watcher)
     assert (await peer.seen(Command.SUBSCRIBE, 2))[1]["topic"] == f"{TOPIC}-1"
     peer.links[-1].cut()
     found = 3
-    subscribed = {fields["topic"] for fields in await peer.seen(Command.SUBSCRIBE, 5)}
-    assert f"{TOPIC}-2" in subscribed and len(peer.all(Command.WATCH_TOPIC_LIST)) == (2 if offered else 1)
+    assert f"{TOPIC}-2" in {fields["topic"] for fields in await peer.seen(Command.SUBSCRIBE, 5)}
     await receiver.aclose(5)
-    assert len(peer.all(Command.WATCH_TOPIC_LIST_CLOSE)) == offered
     await transport.aclose(5)
 
 
 @pytest.mark.broker
-async def test_a_broker_reports_new_topics_of_a_pattern(pulsar_broker: TestBroker) -> None:
+async def test_new_topics_of_a_pattern_are_found_on_a_broker(pulsar_broker: TestBroker) -> None:
     transport = await open_transport(load(pulsar_broker.url))
     stem = f"persistent://public/default/wire-watch-{uuid.uuid4().hex}"
-    receiver = await transport.open_receiver(pattern_of(stem), lambda: None)
+    receiver = await transport.open_receiver(pattern_of(stem, 1.0), lambda: None)
     sender = await transport.open_sender(f"{stem}-new", SenderOptions(ProducerConfig(), lambda *outcome: None))
     sender.send(record("x"), 0)
     found: list[ReceivedRecord] = []

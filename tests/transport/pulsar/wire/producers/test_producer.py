@@ -21,13 +21,13 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.batch import split
-from jmsaio.protocol.codes import CompressionType, ServerError
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command, CompressionType, encode_command
 from jmsaio.protocol.compression import expand
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.pulsar.wire.producers import producer
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record
+from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, listening

@@ -11,7 +11,7 @@ import pytest
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.batch import Batch
 from jmsaio.protocol.chunks import Whole
-from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.commands import CompressionType
 from jmsaio.protocol.framing import Framing
 from jmsaio.protocol.messages import send
 from jmsaio.protocol.metadata import Metadata, encode_metadata

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import IllegalStateError, JMSSecurityError, TransportError
-from jmsaio.protocol.codes import ServerError, TxnAction
-from jmsaio.protocol.commands import Command
+from jmsaio.protocol.commands import Command, TxnAction
 from jmsaio.transport.pulsar.wire.transactions import coordinators
 from jmsaio.transport.pulsar.wire.transport import WireTransport
+from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.peer import Peer, listening
 
 MISSING = ServerError.TransactionCoordinatorNotFound

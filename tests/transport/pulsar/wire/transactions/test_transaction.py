@@ -25,8 +25,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.wire import OutgoingRecord, WireId
-from jmsaio.protocol.codes import ServerError, TxnAction
-from jmsaio.protocol.commands import Command
+from jmsaio.protocol.commands import Command, TxnAction
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Transaction
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
@@ -34,6 +33,7 @@ from jmsaio.transport.pulsar.wire.transactions import coordinators, transaction 
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import connected
 from tests.kit.records import Outcomes, record, tell_each, texts
+from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.consumers.test_consumer import Box
