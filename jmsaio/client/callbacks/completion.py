@@ -91,16 +91,16 @@ class Completions:
     reports: ExceptionReports  # logs what listeners raise
     where: Callable[[], Mapping[str, object]] = dict  # returns the session's fields of log records
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
-    _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # the outcome is known
     _calling: bool = attrs.field(default=False, init=False)
+    _ended: bool = attrs.field(default=False, init=False)  # no outcome is waited for any longer
 
     def __len__(self) -> int:
-        return len(self._expected) + len(self._ready) + self._calling
+        return len(self._expected) + self._calling
 
     def expect(self, message: Message, listener: CompletionListener, producer: object, future: PendingSend) -> None:
         """Call ``listener`` once ``future`` and all earlier ones are done."""
         self._expected.append(_Expected(message, listener, producer, future))
-        future.add_done_callback(self._advance)
+        future.add_done_callback(self._call_next)
 
     async def finish(self, timeout: float) -> None:
         """Call the remaining listeners after session and workers have ended; sends without an outcome are in doubt.
@@ -108,33 +108,27 @@ class Completions:
         Raises:
             OperationTimeoutError: the listeners take longer than ``timeout`` seconds.
         """
-        self._ready.extend(self._expected)
-        self._expected.clear()
+        self._ended = True
         self._call_next()
         with anyio.move_on_after(timeout) as scope:
             await self.callbacks.run_added()
         if scope.cancelled_caught:
             raise OperationTimeoutError(f"a completion listener did not return within {timeout} s")
 
-    def _advance(self, _: asyncio.Future[Receipt]) -> None:
-        while self._expected and self._expected[0].future.done():
-            self._ready.append(self._expected.popleft())
-        self._call_next()
-
-    def _call_next(self) -> None:
+    def _call_next(self, _: object = None) -> None:
         """Call the next listener unless one is running: they run one by one, however many workers the session has."""
-        if self._ready and not self._calling:
+        if self._expected and not self._calling and (self._ended or self._expected[0].future.done()):
             self._calling = True
-            self.callbacks.add(partial(self._call, self._ready.popleft()))
+            self.callbacks.add(partial(self._call, self._expected.popleft()))
 
     async def _call(self, expected: _Expected) -> None:
         try:
-            await self._outcome(expected)
+            await self._report(expected)
         finally:
             self._calling = False
             self._call_next()
 
-    async def _outcome(self, expected: _Expected) -> None:
+    async def _report(self, expected: _Expected) -> None:
         message, future = expected.message, expected.future
         error: BaseException | None
         if not future.done():

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -23,9 +22,6 @@ from jmsaio.client.callbacks.callback_context import CallbackContext, unmark
 from jmsaio.errors import JMSError
 from jmsaio.transport.waiting import Waiters
 
-_log = logging.getLogger(__name__)
-#: Seconds for which a callback can hold the loop without being logged, and between two such log records.
-_BLOCKING, _BLOCKING_PAUSE = 1.0, 60.0
 #: Maximum number of messages, and of seconds, before other tasks of the loop run. Yielding costs as much as a message.
 _MESSAGES_A_TURN = 32
 _LONGEST_TURN = 0.001
@@ -47,79 +43,22 @@ def function_of(listener: object, method: str) -> Callable[..., Any] | None:
 
 
 async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = False) -> None:
-    """Call a plain or coroutine function of the application and wait for it.
+    """Call a plain or coroutine function of the application, a plain one in a thread if wished, and wait for it.
 
-    Args:
-        in_thread: run a plain function in a worker thread, so that it can block.
-
-    Raises:
-        JMSError: the function ended with a CancelledError although its own task was not cancelled: something that it
-            awaited was cancelled. Otherwise this would look like a cancelled worker, which would end the session.
-
-    Otherwise raises the function's error. Cancelling cancels the function.
+    A CancelledError of something that it awaited is raised as a JMSError: it would look like a cancelled worker, which
+    would end the session. Cancelling cancels the function.
     """
     try:
         if in_thread and not inspect.iscoroutinefunction(function):
             result = await anyio.to_thread.run_sync(function, *arguments)
         else:
-            began = time.perf_counter()
             result = function(*arguments)
-            _watch.check(function, began)
         if result is not None and inspect.isawaitable(result):
-            await _Timed(function, result)
+            await result
     except asyncio.CancelledError as cancelled:
         if _is_cancelled(asyncio.current_task()):
             raise
         raise JMSError("something that a callback awaited was cancelled") from cancelled
-
-
-@attrs.define
-class _Watch:
-    """Logs callbacks that hold the event loop, but not before ``quiet_until`` of ``perf_counter``."""
-
-    quiet_until: float = float("-inf")
-
-    def check(self, function: Callable[..., Any], began: float) -> None:
-        """Log ``function`` if it has held the loop for too long since ``began``."""
-        now = time.perf_counter()
-        if now - began > _BLOCKING and now >= self.quiet_until:
-            self.quiet_until = now + _BLOCKING_PAUSE
-            _log.warning(
-                "the callback %s blocked the event loop for %.1f s, in which nothing is received or confirmed: await "
-                "what it waits for, or run it with asyncio.to_thread",
-                getattr(function, "__qualname__", None) or type(function).__qualname__, now - began,
-            )  # fmt: skip
-
-
-_watch = _Watch()  # of the process, whose loop it is
-
-
-@attrs.frozen
-class _Timed:
-    """Awaits what a callback returned, and checks how long each of its steps holds the loop."""
-
-    function: Callable[..., Any]
-    awaitable: Awaitable[Any]
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        steps: Any = self.awaitable.__await__()
-        thrown: BaseException | None = None
-        while True:
-            began = time.perf_counter()
-            try:
-                waits_for = next(steps) if thrown is None else steps.throw(thrown)
-            except StopIteration:
-                return
-            finally:
-                _watch.check(self.function, began)
-            thrown = None
-            try:
-                yield waits_for
-            except GeneratorExit:
-                steps.close()
-                raise
-            except BaseException as error:  # a cancellation, above all
-                thrown = error
 
 
 def _is_cancelled(task: asyncio.Task[Any] | None) -> bool:
@@ -137,7 +76,7 @@ class CallbackWorker:
     _running: int = attrs.field(default=0, init=False)
 
     def add(self, job: Job) -> None:
-        """Run ``job`` before the next message job."""
+        """Add a job that runs before the next message job."""
         self._first.append(job)
         self.wake()
 
@@ -151,7 +90,6 @@ class CallbackWorker:
         return bool(self._running or self._first)
 
     async def idle(self) -> None:
-        """Wait until no callback is running or waiting. Cancelling changes nothing."""
         while self.busy:
             await self._idle.wait()
 
@@ -198,8 +136,7 @@ async def run_inside(
 ) -> Exception | None:
     """Call an application's callback, marked as running; return the Exception that it raised, or None.
 
-    Raises:
-        NoExceptionError: it raised a BaseException that is not an Exception. KeyboardInterrupt and SystemExit pass.
+    Another BaseException that it raises, except KeyboardInterrupt and SystemExit, is raised as a NoExceptionError.
     """
     with callback:
         try:
