@@ -21,7 +21,6 @@ from jmsaio.client.callbacks.reports import ConnectionState, ExceptionListener, 
 from jmsaio.client.lifetime.scope import AsyncClosing, BackgroundTask, Deadline, FirstError, Opening
 from jmsaio.client.lifetime.stats import ConsumerStats, ProducerStats
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.request import Replies
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.session import Session
@@ -240,7 +239,7 @@ class Connection(AsyncClosing):
             mode=mode,
             ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
             number=self._sessions,
-            reply=Replies(lambda: session.create_producer()).send,
+            reply=lambda *answer: session._reply(*answer),
         )
         self._used = True
         self._runtimes[runtime] = None

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Unpack
 
+import anyio
 import attrs
 
 from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.scope import AsyncClosing, Opening
-from jmsaio.client.producer import MessageProducer, SendOptions
-from jmsaio.client.request import RequestReply
+from jmsaio.client.producer import MessageProducer, SendOptions, log_left_out
 from jmsaio.client.runtime.open_inbox import open_inbox
 from jmsaio.client.runtime.session import LocalTransaction, SessionRuntime
 from jmsaio.client.runtime.stamping import Stamper, Targets, target_for
+from jmsaio.client.senders.pending import Receipt
 from jmsaio.client.subscriptions.in_process import unsubscribe
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
 from jmsaio.client.subscriptions.selectors import set_selector
 from jmsaio.codec.schemas.writing import schema_writer
-from jmsaio.errors import IllegalStateError, JMSError
-from jmsaio.model.arguments import check_optional_text, wrong_type
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
+from jmsaio.model.arguments import check_optional_text, shown, wrong_type
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
-from jmsaio.model.durations import Duration
-from jmsaio.model.messages.kinds import Sendable
+from jmsaio.model.durations import Duration, seconds
+from jmsaio.model.log_fields import log_fields
+from jmsaio.model.messages.kinds import Sendable, outgoing
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
@@ -33,6 +37,8 @@ from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import SESSION_NAMES, answers, created_by, public
 from jmsaio.model.schema import Schema
+
+_log = logging.getLogger(__name__)
 
 
 @answers(SESSION_NAMES)
@@ -54,6 +60,8 @@ class Session(AsyncClosing):
     _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
     _producers: int = 0  # created so far
     _requests: RequestReply | None = None
+    _replier: MessageProducer | None = None  # answers the requests that the session received
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)  # the replier
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
@@ -367,6 +375,20 @@ class Session(AsyncClosing):
             self._runtime.children[self._requests] = None
         return await self._requests.request(destination, body, timeout, options)
 
+    async def _reply(self, request: Message, body: Sendable, options: Mapping[str, Any]) -> Receipt:
+        """Answer ``request``; see ``Message.reply``."""
+        destination = request.jms_reply_to
+        if destination is None:
+            raise InvalidDestinationError(
+                f"message {request.jms_message_id} has no JMSReplyTo, so that no one waits for an answer"
+            )
+        message, _ = outgoing(body, log_left_out)
+        message.jms_correlation_id = request.jms_correlation_id or request.jms_message_id
+        async with self._opening:
+            if self._replier is None:
+                self._replier = await self.create_producer()
+        return await self._replier.send(destination, message, **options)
+
     async def acknowledge(self) -> None:
         """Acknowledge every message that the session has delivered; no effect unless CLIENT or INDIVIDUAL."""
         self._runtime.check_call()
@@ -452,3 +474,118 @@ class Session(AsyncClosing):
     def __repr__(self) -> str:
         state = "closed" if self._runtime.closing else "open"
         return f"<Session {self._runtime.mode.name} {state}, {len(self._runtime.inboxes.open)} consumers>"
+
+
+@attrs.define(eq=False)
+class RequestReply:
+    """Sends requests and returns their replies, using its own session and temporary queue."""
+
+    _new_session: Callable[[], Awaitable[Session]]
+    _outage: Callable[[], JMSError | None] = lambda: None  # how the connection to the broker was lost, if it is
+    _replies: dict[str | None, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
+    _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here, of waiting requests
+    _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
+    _producer: MessageProducer | None = attrs.field(default=None, init=False)
+    _listening: Session | None = attrs.field(default=None, init=False)
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    async def request(
+        self, destination: Destination, body: Sendable, timeout: Duration, options: SendOptions
+    ) -> Message:
+        limit = seconds(timeout, "timeout")
+        message, _ = outgoing(body, log_left_out)
+        if options.get("time_to_live") is None:  # no one waits for a reply after the time-out
+            options = {**options, "time_to_live": limit}
+        try:
+            async with asyncio.timeout(limit):
+                producer = await self._open()
+                return await self._exchange(producer, destination, message, options)
+        except TimeoutError as error:
+            outage = self._outage()
+            why = "" if outage is None else f": {outage}"
+            raise TimeoutError(f"no reply from {destination!r} within {limit} s{why}") from (outage or error)
+
+    async def _exchange(
+        self, producer: MessageProducer, destination: Destination, message: Message, options: SendOptions
+    ) -> Message:
+        key = message.jms_correlation_id
+        if key is None or key in self._own_ids:  # in the second case the same object was sent as another request
+            message.jms_correlation_id = key = producer._next_message_id()
+            self._own_ids.add(key)
+        elif key in self._replies:
+            raise IllegalStateError(f"a request with JMSCorrelationID {shown(key)} waits for its reply already")
+        message.jms_reply_to = self._queue
+        reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._replies[key] = reply
+        message_id = None
+        try:
+            sent = await producer.send_async(destination, message, **options)
+            message_id = message.jms_message_id
+            self._replies[message_id] = reply
+            await sent
+            return await reply
+        finally:
+            self._replies.pop(key, None)
+            self._replies.pop(message_id, None)
+            if key in self._own_ids:
+                self._own_ids.discard(key)
+                if message.jms_correlation_id == key:  # the application did not set it
+                    message.jms_correlation_id = None
+
+    async def _open(self) -> MessageProducer:
+        async with self._opening:
+            self._check_open()
+            producer = self._producer or await self._listen()
+            self._check_open()  # if closed meanwhile, close ends the new session
+            return producer
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ObjectClosedError("the session is closed; create a new one")
+
+    async def _listen(self) -> MessageProducer:
+        listening = await self._new_session()
+        queue: TemporaryQueue | None = None
+        try:
+            queue = await listening.create_temporary_queue()
+            consumer = await listening.create_consumer(queue)
+            consumer.set_message_listener(self._replied)
+            producer = await listening.create_producer()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await _end(listening, queue)
+            raise
+        self._listening, self._queue, self._producer = listening, queue, producer
+        return producer
+
+    def _replied(self, message: Message) -> None:
+        waiting = self._replies.get(message.jms_correlation_id)
+        if waiting is None or waiting.done():
+            text = "dropped a reply that no request waits for (JMSCorrelationID %r)"
+            _log.info(text, message.jms_correlation_id, extra=log_fields(message_id=message.jms_message_id))
+        else:
+            waiting.set_result(message)
+
+    async def close(self) -> None:
+        """Close the reply consumer and delete the reply queue; waiting requests fail. Idempotent."""
+        self._closed = True
+        for waiting in self._replies.values():
+            if not waiting.done():
+                waiting.set_exception(ObjectClosedError("the session was closed while a request waited for its reply"))
+                waiting.exception()  # perhaps no one waits for it: the same close failed the send
+        async with self._opening:  # a request might be creating them
+            listening, self._listening = self._listening, None
+        if listening is not None:
+            await _end(listening, self._queue)
+
+
+async def _end(listening: Session, queue: TemporaryQueue | None) -> None:
+    await listening.close()
+    if queue is None:
+        return
+    try:
+        await queue.delete()
+    except JMSError as error:  # a server in another process still has a sender to it
+        text, about = "the reply queue %r is left to the close of its connection: %s", log_fields(destination=queue)
+        _log.info(text, queue, error, extra=about)

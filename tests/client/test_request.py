@@ -12,7 +12,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.producer import SendOptions
-from jmsaio.client.request import RequestReply
+from jmsaio.client.session import RequestReply
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import rest, text, texts
 from tests.kit.inside import temporaries_left
