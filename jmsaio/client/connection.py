@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Never
 
@@ -305,13 +305,6 @@ class Connection(AsyncClosing):
         """
         self._check_open()
         return self._runtime.states.add(callback)
-
-    def state_changes(self) -> AsyncIterator[StateChange]:
-        """Iterate over the current state and each later one: ``async for change in connection.state_changes()``.
-
-        A slow reader gets the latest state instead of each one between. The iteration ends after CLOSED.
-        """
-        return self._runtime.states.follow()
 
     async def ping(self, timeout: Duration = 5) -> float:
         """Send a request to the broker and return the seconds until its answer.

@@ -14,11 +14,15 @@ SOON = 20
 
 async def until(connection: jmsaio.Connection, state: jmsaio.ConnectionState) -> jmsaio.StateChange:
     """Wait for a state of a connection: 10 seconds after its cause, and more on a crowded machine."""
-    async with asyncio.timeout(60):
-        async for change in connection.state_changes():
-            if change.state is state:
-                return change
-    raise AssertionError(f"never {state}")
+    changes: asyncio.Queue[jmsaio.StateChange] = asyncio.Queue()
+    stop, change = connection.on_state(changes.put_nowait), connection.last_change
+    try:
+        async with asyncio.timeout(60):
+            while change.state is not state:
+                change = await changes.get()
+    finally:
+        stop()
+    return change
 
 
 class Listener:

@@ -42,7 +42,7 @@ CALLS: dict[type[Any], str] = {
     jmsaio.Connection: (
         "client_id close closed configuration create_queue_session create_session create_topic_session "
         "drain exception_listener last_change metadata on_state ping queue_browser_read_max set_client_id "
-        "set_exception_listener start state state_changes stats stop"
+        "set_exception_listener start state stats stop"
     ),
     jmsaio.Session: (
         "AUTO_ACKNOWLEDGE CLIENT_ACKNOWLEDGE DUPS_OK_ACKNOWLEDGE SESSION_TRANSACTED "

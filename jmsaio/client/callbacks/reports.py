@@ -6,7 +6,7 @@ import asyncio
 import enum
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.arguments import with_article
 from jmsaio.model.public import public
-from jmsaio.transport.waiting import Waiters
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +109,7 @@ StateCallback = Callable[[StateChange], Any]
 
 @attrs.define(eq=False)
 class ConnectionStates:
-    """The current state of one connection, its callbacks and those that wait for a change.
+    """The current state of one connection, and its callbacks.
 
     ``outage`` is why the connection is lost, or was when it was closed; None if it is not known to be lost.
     """
@@ -120,7 +119,6 @@ class ConnectionStates:
     outage: JMSError | None = attrs.field(default=None, init=False)
     reconnects: int = attrs.field(default=0, init=False)
     _callbacks: dict[StateCallback, None] = attrs.field(factory=dict, init=False)
-    _waiters: Waiters = attrs.field(factory=Waiters, init=False)
 
     def change(self, state: ConnectionState, error: JMSError | None = None) -> None:
         """Change the state, unless the connection is closed."""
@@ -132,7 +130,6 @@ class ConnectionStates:
         self.last = change
         if state is not ConnectionState.CLOSED:  # what is pending then still fails because of the outage
             self.outage = error
-        self._waiters.wake()
         for callback in self._callbacks:
             self._call(callback)
 
@@ -149,15 +146,6 @@ class ConnectionStates:
         if now:
             self._call(callback)
         return partial(self._callbacks.pop, callback, None)
-
-    async def follow(self) -> AsyncIterator[StateChange]:
-        """Yield the last change, then each later one; a slow reader gets the latest. Ends after CLOSED."""
-        seen = None
-        while seen is None or seen.state is not ConnectionState.CLOSED:
-            while seen is self.last:
-                await self._waiters.wait()
-            seen = self.last
-            yield seen
 
 
 class HasOnException(Protocol):

@@ -103,17 +103,6 @@ async def test_a_killed_broker_is_back_when_it_runs_again(own_broker: TestBroker
         await until(connection, CONNECTED)
 
 
-async def test_the_iterator_begins_with_the_current_state_and_ends_with_closed(disturbed: Disturbed) -> None:
-    async with jmsaio.connect(disturbed.url) as connection:
-        changes = connection.state_changes()
-        assert (await anext(changes)).state is CONNECTED
-        waiting = asyncio.ensure_future(anext(changes))
-        await asyncio.sleep(0.01)
-    assert (await waiting).state is CLOSED
-    assert [change async for change in changes] == []
-    assert [change.state async for change in connection.state_changes()] == [CLOSED]
-
-
 async def test_callbacks_are_plain_or_coroutine_functions_and_end_when_told() -> None:
     told: list[str] = []
 
