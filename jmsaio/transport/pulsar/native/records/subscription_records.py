@@ -20,6 +20,7 @@ from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
 
 import attrs
 
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId
 from jmsaio.rules.record_life import redelivery_count
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord, RecordKey
@@ -119,7 +120,9 @@ _marks = Marks()
 
 @attrs.define(eq=False)
 class SubscriptionRecords:
-    """Shared by all receivers of one subscription in this process.
+    """Shared by all receivers of one subscription in this process, on the same list of topics or pattern.
+
+    Receivers can also receive from some of these topics under the same name with another list: they overlap.
 
     Attributes:
         trackers: trackers of those receivers.
@@ -128,49 +131,67 @@ class SubscriptionRecords:
 
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
     marks: Marks = attrs.field(factory=Marks)
+    _overlapping: WeakSet[SubscriptionRecords] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[EntryId, int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[RecordKey, int] = attrs.field(factory=OrderedDict, init=False)
-    #: The receiver of each entry; None if several had it, perhaps each a part of it.
-    _receivers: OrderedDict[EntryId, ReferenceType[Tracker] | None] = attrs.field(factory=OrderedDict, init=False)
+    #: The receiver of each entry, by topic; None if several had it, perhaps each a part of it.
+    _receivers: OrderedDict[tuple[str, EntryId], ReferenceType[Tracker] | None] = attrs.field(
+        factory=OrderedDict, init=False
+    )
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def __bool__(self) -> bool:
-        return bool(self._entries) or len(self.trackers) > 1
+        return bool(self._entries) or len(self.trackers) > 1 or bool(self._overlapping)
+
+    @property
+    def _together(self) -> list[SubscriptionRecords]:
+        return [self, *self._overlapping]
+
+    def overlaps(self, other: SubscriptionRecords) -> None:
+        """Share what is known with the receivers of another list of topics, from now on."""
+        for one, another in ((self, other), (other, self)):
+            one._overlapping = WeakSet([*one._overlapping, another])  # a new set, as for ``trackers``
 
     def add(self, tracker: Tracker) -> None:
         """Add a receiver; from the second on, the receiver of each entry is stored."""
+        present = [(one, other) for one in self._together for other in one.trackers]
         with self._lock:
-            present = list(self.trackers)
-            self.trackers = WeakSet([*present, tracker])  # a new set: other threads might be reading the old one
-        if len(present) == 1:
-            self._received_before(present[0], present[0].records)
+            self.trackers = WeakSet([*self.trackers, tracker])  # a new set: other threads might be reading the old one
+        for one, other in present:
+            one._received_before(other, other.records)
 
     def remove(self, tracker: Tracker) -> None:
         """Remove a closed receiver."""
         with self._lock:
             self.trackers = WeakSet(other for other in self.trackers if other is not tracker)
 
-    def moved(self) -> None:
-        """Forget the receivers of entries: the subscription was moved, so they are delivered again to any receiver."""
-        with self._lock:
-            self._receivers.clear()
+    def moved(self, concerned: Callable[[str], bool]) -> None:
+        """Forget the receivers of entries on topics where the subscription was moved: any receiver gets them again."""
+        for one in self._together:
+            with one._lock:
+                for key in [key for key in one._receivers if concerned(key[0])]:
+                    del one._receivers[key]
 
     def stopped(self, own: Tracker, records: list[PulsarRecord]) -> None:
         """Store again which receiver has these records: others are sent them now, however long it has had them."""
         for record in records:
             with suppress(KeyError):
-                self._receivers.move_to_end(record.record_key[:2])
+                self._receivers.move_to_end((record.topic, record.record_key[:2]))
         self._received_before(own, records)
 
     def _received_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
         """Return the records whose entry another receiver had first."""
         receivers, reference, before = self._receivers, ref(own), []
+        elsewhere = [one._receivers for one in self._overlapping]
         for record in records:
-            if record.topic.startswith("non-persistent://"):  # its ids identify nothing
+            topic = record.topic
+            if topic.startswith("non-persistent://"):  # its ids identify nothing
                 continue
-            entry = record.record_key[:2]
-            if receivers.setdefault(entry, reference) != reference:
-                receivers[entry] = None
+            key = topic, record.record_key[:2]
+            if receivers.setdefault(key, reference) != reference:
+                receivers[key] = None
+                before.append(record)
+            elif any(key in others for others in elsewhere):
                 before.append(record)
         with self._lock:
             while len(receivers) > REMEMBERED:
@@ -187,14 +208,18 @@ class SubscriptionRecords:
 
     def failures(self, key: RecordKey) -> int:
         """Return how often applications of this process returned a record."""
-        return self._records.get(key, 0)
+        return sum(one._records.get(key, 0) for one in self._together)
 
     def redeliveries(self, key: RecordKey, counted: int) -> int:
         """Return the redeliveries of a record caused by applications of this process, or by other processes.
 
         The broker ``counted`` those of its entry.
         """
-        return redelivery_count(self.failures(key), counted, self._entries.get(key[:2], 0))
+        returns = sum(one._entries.get(key[:2], 0) for one in self._together)
+        return redelivery_count(self.failures(key), counted, returns)
+
+    def _others(self, own: Tracker) -> list[Tracker]:
+        return [tracker for one in self._together for tracker in one.trackers if tracker is not own]
 
     def copies(
         self, own: Tracker, records: list[PulsarRecord], now: float
@@ -208,11 +233,13 @@ class SubscriptionRecords:
         Records held from a receiver of the same connection are kept back as well; all others are marked as redelivered:
         an acknowledgement might have been lost, unless that receiver stopped, and another connection might stay lost.
         """
-        others = [unacked for unacked in self.trackers if unacked is not own]
+        others = self._others(own)
         if not others:
             return [], []
-        crossed = {one for one in self._received_before(own, records) if one.record_key[:2] not in self._entries}
-        suspects = [one for one in records if one in crossed or one.record_key[:2] in self._entries]
+        counts = [one._entries for one in self._together]
+        returned = {one for one in records if any(one.record_key[:2] in entries for entries in counts)}
+        crossed = {one for one in self._received_before(own, records) if one not in returned}
+        suspects = [one for one in records if one in crossed or one in returned]
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
         for other in others if suspects else ():
@@ -234,11 +261,10 @@ class SubscriptionRecords:
         """Return the kept-back ``copies`` that another receiver still holds, and those that it acknowledged."""
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
-        for other in self.trackers:
-            if other is not own:
-                has, acknowledged = other.recognize(copies, now)
-                held += has
-                settled += acknowledged
+        for other in self._others(own):
+            has, acknowledged = other.recognize(copies, now)
+            held += has
+            settled += acknowledged
         return held, settled
 
 
@@ -253,5 +279,23 @@ def subscription_records(broker: str, identity: _Identity) -> SubscriptionRecord
     with _lock:
         found = _all.get((broker, identity))
         if found is None:
-            found = _all[broker, identity] = SubscriptionRecords(_marks)
+            found = SubscriptionRecords(_marks)
+            for (at, other), known in list(_all.items()):
+                if at == broker and _overlap(identity, other):
+                    found.overlaps(known)
+            _all[broker, identity] = found
         return found
+
+
+def _overlap(one: _Identity, other: _Identity) -> bool:
+    """Return whether two subscriptions can have a topic in common; a pattern's topics are not known."""
+    if one[0] != other[0]:
+        return False
+    topics, others = ({split_partition(topic)[0] for topic in names} for _, names, _ in (one, other))
+    if one[2] is None and other[2] is None:
+        return not topics.isdisjoint(others)
+    spaces = [
+        {name.rpartition("/")[0] for name in (*names, pattern) if name is not None}
+        for _, names, pattern in (one, other)
+    ]
+    return not spaces[0].isdisjoint(spaces[1])

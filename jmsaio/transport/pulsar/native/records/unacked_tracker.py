@@ -734,7 +734,7 @@ class UnackedTracker:
             kept.clear()
         self.acks.forget()
         self._others.marks.forget(self._subscription.name, moved)
-        self._others.moved()
+        self._others.moved(moved)
         if was_delaying:
             self._wake()  # there is room again; otherwise a receive could get a record from before the next move
 

@@ -123,13 +123,18 @@ async def test_ordered_subscriptions_do_not_stop(kit: Kit) -> None:
 
 
 @pytest.mark.broker
-async def test_a_new_record_after_the_copies_that_are_kept_aside(kit: Kit) -> None:
+@pytest.mark.parametrize("list_of", ["the same topics", "more topics", "a pattern"])
+async def test_a_new_record_after_the_copies_that_are_kept_aside(kit: Kit, list_of: str) -> None:
     """A receiver that keeps copies goes on, and closing the one that stopped lets them go."""
     box, sender = await kit.box(), await kit.sender()
     await send(sender, "a", "b", "c")
     await box.take(2)
     await box.receiver.stop(HANG)
-    other = await kit.box()
+    if list_of == "a pattern":
+        other = await kit.box(pattern=f"{kit.topic}.*")
+    else:
+        more = [f"{kit.topic}-more"] if list_of == "more topics" else []
+        other = await kit.box(SubscriptionType.SHARED, kit.topic, *more)
     assert texts(await other.take(1)) == ["c"]
     await send(sender, "d")
     assert texts(await other.take(1)) == ["d"]

@@ -48,6 +48,38 @@ def test_it_is_one_for_all_receivers_of_a_subscription() -> None:
     assert subscription_records("pulsar://b", IDENTITY) is not one
 
 
+TOPIC, SECOND, FOREIGN = (f"persistent://{name}" for name in ("a/b/t", "a/b/u", "a/c/t"))
+
+
+@pytest.mark.parametrize(
+    ("topics", "pattern", "known"),
+    [
+        ((TOPIC, SECOND), None, True),
+        ((f"{TOPIC}-partition-1",), None, True),
+        ((), "persistent://a/b/.*", True),
+        ((SECOND,), None, False),
+        ((FOREIGN,), None, False),
+        ((), "persistent://a/c/.*", False),
+    ],
+)
+async def test_receivers_of_other_topic_lists_know_each_others_records(
+    topics: tuple[str, ...], pattern: str | None, known: bool
+) -> None:
+    """Else a record that one had when it stopped would be delivered a second time, unmarked, while it is processed."""
+    first = subscription_records("pulsar://lists", ("s", (TOPIC,), None))
+    second = subscription_records("pulsar://lists", ("s", topics, pattern))
+    bridge = Bridge()
+    one, other = (Desk(True, others=others, bridge=bridge) for others in (first, second))
+    one.receive_from(TOPIC)
+    other.receive_from(TOPIC)
+    taken = one.admit(*batch())
+    one.tracker.stop(briefly=False)
+    one.tracker.acknowledge(taken[:1])
+    copies = other.admit(*batch())
+    assert other.tracker.deliverable(copies) == ([] if known else copies)
+    assert len(other.consumer.acknowledged) == known
+
+
 def test_it_is_one_for_the_receivers_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two would count rejections of the same subscription apart."""
     both = threading.Barrier(2)
