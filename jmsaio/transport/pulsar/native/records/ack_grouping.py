@@ -21,8 +21,9 @@ import asyncio
 import enum
 import math
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
+from functools import partial
 
 import attrs
 
@@ -51,20 +52,37 @@ class Repeat(enum.Enum):
 
 
 @attrs.define(eq=False)
+class Interruption:
+    """The last time that a receiver's consumers were closed and reopened, in loop time; infinite before.
+
+    Acknowledgements in between reached the broker too late to prevent a redelivery.
+    """
+
+    closed: float = math.inf
+    opened: float = -math.inf
+
+    def close(self, now: float) -> None:
+        """Handle the closing of the consumers."""
+        self.closed, self.opened = now, math.inf
+
+    def lately(self, now: float) -> bool:
+        """Return whether the consumers are closed, or were until a moment ago."""
+        return self.closed <= now and now - self.opened < REOPENED
+
+
+@attrs.define(eq=False)
 class Settled:
-    """The acknowledged records of one receiver.
+    """The acknowledged records of one native consumer.
 
     Attributes:
         recent: acknowledgements not yet evaluated: native id, publish time, loop time. An id without an index is that
             of a whole entry.
         open: batches not yet acknowledged as a whole.
-        away: loop times of the consumer's last closing and reopening, infinite before: acknowledgements in between
-            reached the broker too late to prevent a redelivery.
     """
 
+    interruption: Interruption = attrs.field(factory=Interruption)
     recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
     open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)
-    away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
     _moved: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # as _parts
     _complete: OrderedDict[EntryId, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
@@ -75,19 +93,6 @@ class Settled:
         self.open[batch.entry] = batch
         if len(self.open) > ENTRIES:
             del self.open[next(iter(self.open))]
-
-    def closed(self, now: float) -> None:
-        """Handle the closing of the consumer."""
-        self.away = (now, math.inf)
-
-    def reopened(self, now: float) -> None:
-        """Handle the reopening of the consumer."""
-        self.away = (self.away[0], now)
-
-    def closed_lately(self, now: float) -> bool:
-        """Return whether the consumer is closed, or was until a moment ago."""
-        closed, opened = self.away
-        return closed <= now and now - opened < REOPENED
 
     def complete(self, batch: BatchAcker, whole: MessageIdHandle, now: float) -> None:
         """Store that all records of a batch are acknowledged, unless its ids started over meanwhile."""
@@ -148,7 +153,7 @@ class Settled:
         before, when = complete
         if before != published:
             return Repeat.FOREIGN
-        closed, opened = self.away
+        closed, opened = self.interruption.closed, self.interruption.opened
         since = when if opened == math.inf else opened
         crossed = (counted and now - when < CROSSED) or (closed <= when <= opened and now - since < REOPENED)
         return Repeat.DUPLICATE if crossed else Repeat.REDELIVERED
@@ -188,23 +193,25 @@ class AckGrouping:
     """Passes the acknowledgements of one receiver to pulsar-client.
 
     Attributes:
+        settled: the acknowledged records of each native consumer.
         last: loop time of the last acknowledgement passed to pulsar-client; None: all of them are sent.
         topics: for a pattern, the topics of the acknowledgements not yet sent by pulsar-client.
     """
 
-    def __init__(self, bridge: Bridge, settled: Settled) -> None:
+    def __init__(self, bridge: Bridge) -> None:
+        self.interruption = Interruption()
+        self.settled: dict[NativeConsumer, Settled] = defaultdict(partial(Settled, self.interruption))
         self.last: float | None = None
         self.topics: set[str] = set()
         self._bridge = bridge
-        self._settled = settled
         self._waiting: dict[BatchAcker, NativeConsumer] = {}  # incomplete batches with parts
         self._aged: list[BatchAcker] = []  # those already waiting at the last check
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, records: Iterable[PulsarRecord]) -> None:
         """Acknowledge records."""
-        remember, self.last = self._settled.recent.append, self._bridge.loop.time()
-        now = self.last
+        settled, now = self.settled, self._bridge.loop.time()
+        self.last = now
         for record in records:
             batch, native_consumer = record.batch, record.native_consumer
             if batch is None:
@@ -213,7 +220,7 @@ class AckGrouping:
                 if native_consumer.topic is None:
                     self.topics.add(record.topic)
                 if native_consumer.persistent or native_consumer.topic is None:
-                    remember((native.message_id(), native.publish_timestamp(), now))
+                    settled[native_consumer].recent.append((native.message_id(), native.publish_timestamp(), now))
                 continue
             batch.left = left = batch.left - 1
             batch.settled |= 1 << record.serial - batch.first
@@ -222,7 +229,7 @@ class AckGrouping:
                 batch.parts = []
                 whole = batch.whole()
                 native_consumer.settling.acknowledge_async(whole, None)
-                self._settled.complete(batch, whole, now)
+                settled[native_consumer].complete(batch, whole, now)
             elif batch.parts:
                 batch.parts.append(record.native)
             else:
@@ -237,7 +244,8 @@ class AckGrouping:
         That would acknowledge the whole entry, with neighbours that are redelivered.
         """
         native = record.native
-        self._settled.recent.append((native.message_id(), native.publish_timestamp(), self._bridge.loop.time()))
+        recent = self.settled[record.native_consumer].recent
+        recent.append((native.message_id(), native.publish_timestamp(), self._bridge.loop.time()))
 
     def _check(self) -> None:
         """Send acknowledgements that have waited since the last check."""
@@ -277,7 +285,8 @@ class AckGrouping:
                 native_consumer.settling.acknowledge_async(native, None)
             self.last = self._bridge.loop.time()
 
-    def forget(self, native_consumer: NativeConsumer | None = None) -> None:
-        """Drop waiting acknowledgements of a native consumer whose ids start over, or all: the subscription moved."""
-        for batch in [one for one, owner in self._waiting.items() if native_consumer in (None, owner)]:
+    def forget(self, native_consumer: NativeConsumer) -> None:
+        """Forget the acknowledgements of a native consumer that was moved, or whose ids start over."""
+        self.settled[native_consumer].clear()
+        for batch in [one for one, owner in self._waiting.items() if owner is native_consumer]:
             del self._waiting[batch]

@@ -35,7 +35,7 @@ from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.native.binding.record import Chunks, PulsarRecord, RecordKey
-from jmsaio.transport.pulsar.native.records.ack_grouping import ENTRIES, AckGrouping, Repeat, Settled
+from jmsaio.transport.pulsar.native.records.ack_grouping import ENTRIES, AckGrouping, Repeat
 from jmsaio.transport.pulsar.native.records.delayed_records import DelayedRecords
 from jmsaio.transport.pulsar.native.records.subscription_records import SubscriptionRecords
 
@@ -91,8 +91,7 @@ class UnackedTracker:
         self._renew = renew
         source = ", ".join(subscription.topics) or subscription.pattern or ""
         self._delayed = None if shared else DelayedRecords(source, clock=bridge.clock)
-        self._settled = Settled()
-        self.acks = AckGrouping(bridge, self._settled)
+        self.acks = AckGrouping(bridge)
         self._states: dict[PulsarRecord, RecordState] = {}  # in the order of their delivery
         self._aside: dict[NativeConsumer, dict[PlainWireId, Aside]] = {}
         self._unseen: set[PulsarRecord] = set()  # returned records that no application had
@@ -191,7 +190,7 @@ class UnackedTracker:
             if batch is not None and batch.first == 0:
                 batch.first = serial + 1
                 if native_consumer.persistent:
-                    self._settled.begin(batch)
+                    self.acks.settled[native_consumer].begin(batch)
             for native in together:
                 serial += 1
                 record = PulsarRecord(native, native_consumer, serial, 0, batch)
@@ -224,7 +223,7 @@ class UnackedTracker:
             taken.append(record)
 
     def _of(self, native_consumer: NativeConsumer) -> dict[RecordKey, PulsarRecord]:
-        self._settled.fold()
+        self.acks.settled[native_consumer].fold()
         return {one.record_key: one for one in self._states if one.native_consumer is native_consumer}
 
     def _is_known(self, record: PulsarRecord) -> bool:
@@ -232,7 +231,8 @@ class UnackedTracker:
 
         Marks it as redelivered if it was delivered before.
         """
-        settled, native_consumer = self._settled, record.native_consumer
+        native_consumer = record.native_consumer
+        settled = self.acks.settled[native_consumer]
         key, published = record.record_key, record.publish_time
         if self._known is None:
             self._known = self._of(native_consumer)
@@ -269,7 +269,7 @@ class UnackedTracker:
         What is still here of an earlier delivery stays; but from now on only this process has it.
         """
         known, aside = self._of(native_consumer), self._aside.get(native_consumer, {})
-        admitted = []
+        settled, now, admitted = self.acks.settled[native_consumer], self._bridge.loop.time(), []
         for native in natives:
             record = PulsarRecord(native, native_consumer, native_consumer.serial, 1)
             first, published = known.get(record.record_key), record.publish_time
@@ -280,9 +280,7 @@ class UnackedTracker:
             kept = aside.pop(plain_id(record), None)
             if kept is not None:
                 record.redelivery_count = kept[1]  # it was rejected, and is offered again
-            elif (
-                self._settled.look_up(record.record_key, published, True, self._bridge.loop.time()) is Repeat.DUPLICATE
-            ):
+            elif settled.look_up(record.record_key, published, True, now) is Repeat.DUPLICATE:
                 continue
             self._step(record, RecordEvent.ARRIVED)
             self._reread.add(record)
@@ -296,7 +294,6 @@ class UnackedTracker:
             self._step(record, RecordEvent.REPLACED)
         self._aside.pop(native_consumer, None)
         self.acks.forget(native_consumer)
-        self._settled.clear()
         native_consumer.forget()
         if native_consumer.topic is not None:
             self._others.marks.forget(self._subscription.name, native_consumer.topic.__eq__)
@@ -631,11 +628,12 @@ class UnackedTracker:
         others = {entry: of_other for entry, of_other in here if entry > first}
         if any(of_other is not None and of_other.first < (ledger, last) for of_other in others.values()):
             return None
-        self._settled.fold()
+        settled = self.acks.settled[record.native_consumer]
+        settled.fold()
         between = [
             number
             for number in range(first[1] + 1, last)
-            if (ledger, number) not in others and not self._settled.has((ledger, number))
+            if (ledger, number) not in others and not settled.has((ledger, number))
         ]
         if len(between) + 2 > max(2, chunks.most):
             return None
@@ -645,7 +643,7 @@ class UnackedTracker:
 
     def settles_late(self, now: float) -> bool:
         """Return whether it is stopped, or was until a moment ago, so that others can have what it acknowledged."""
-        return self._settled.closed_lately(now)
+        return self.acks.interruption.lately(now)
 
     def recognize(
         self, records: list[PulsarRecord], now: float
@@ -659,14 +657,19 @@ class UnackedTracker:
         out = {
             (one.record_key, one.publish_time): one for one, state in self._states.copy().items() if state in concerned
         }
-        self._settled.fold()
+        acknowledged = {one.topic: known for one, known in list(self.acks.settled.items())}
+        for known in acknowledged.values():
+            known.fold()
         held: dict[PulsarRecord, PulsarRecord] = {}
         settled: list[PulsarRecord] = []
         for record in records:
             key, published = record.record_key, record.publish_time
             if (key, published) in out:
                 held[record] = out[key, published]
-            elif (repeat := self._settled.look_up(key, published, True, now)) is Repeat.DUPLICATE:
+                continue
+            found = acknowledged.get(record.topic) or acknowledged.get(None)  # a pattern's are together
+            repeat = Repeat.NOTHING if found is None else found.look_up(key, published, True, now)
+            if repeat is Repeat.DUPLICATE:
                 settled.append(record)
             elif repeat is Repeat.REDELIVERED:  # acknowledged, but its acknowledgement was lost, or it is replayed
                 record.mark_delivered()
@@ -679,7 +682,7 @@ class UnackedTracker:
             briefly: they are reopened at once, so returned records stay here.
         """
         self.acks.flush()
-        self._settled.closed(self._bridge.loop.time())
+        self.acks.interruption.close(self._bridge.loop.time())
         self._reopened = True
         if not briefly:
             self._released = True
@@ -713,26 +716,29 @@ class UnackedTracker:
         """Handle the reopening of the native consumers, which might have sent acknowledgements made meanwhile."""
         if acknowledged:
             self.acks.passed()
-        self._settled.reopened(self._bridge.loop.time())
+        self.acks.interruption.opened = self._bridge.loop.time()
 
     def clear(self, moved: Callable[[str], bool]) -> None:
-        """Forget all records: the subscription was moved on the topics for which ``moved`` is true.
+        """Forget the records of the topics for which ``moved`` is true: the subscription was moved there.
 
         Dead letters that are being stored replace their records, which are recognised when they arrive again.
         """
         was_delaying = self._delays_some
-        for record in list(self._states):
-            self._step(record, RecordEvent.MOVED)
-        self._settling = {record.record_key[:2] for record in self._states}
-        self._moved = {record for record in self._states if record.message_id.batch_index >= 0 and moved(record.topic)}
-        for record in self._states:
+        for record in [one for one in self._states if moved(one.topic)]:
+            if self._step(record, RecordEvent.MOVED).state is not RecordState.LETTER:
+                continue
+            self._settling.add(record.record_key[:2])
+            if record.message_id.batch_index >= 0:
+                self._moved.add(record)
             record.batch = None  # its neighbours are forgotten, and can be redelivered
-        self._reread &= self._states.keys()
-        for delays in (self._timeouts, self._delays, self._elsewhere):
-            delays.close()
-        for kept in (self._aside, self._unseen, self._again, self._were_early, self._copies, self._settled):
-            kept.clear()
-        self.acks.forget()
+        for native_consumer in [*self.acks.settled, *self._aside]:
+            if native_consumer.topic is None or moved(native_consumer.topic):
+                self._aside.pop(native_consumer, None)
+                self.acks.forget(native_consumer)
+        self._unseen &= self._states.keys()
+        if not {RETURNED, EARLY}.intersection(self._states.values()):  # otherwise forgotten ones wait for their times
+            self._delays.close()
+            self._elsewhere.close()
         self._others.marks.forget(self._subscription.name, moved)
         self._others.moved(moved)
         if was_delaying:

@@ -241,7 +241,7 @@ def test_what_was_acknowledged_while_no_consumer_was_open_is_a_duplicate(when: f
     """It could be told only after the broker had sent it again; not so what came before, or is long ago."""
     known = Settled()
     acknowledge(known, 5, when=when)
-    known.away = (opened - 10, opened)
+    known.interruption.closed, known.interruption.opened = opened - 10, opened
     expected = when == 90.0
     assert (look_up(known, 5) is Repeat.DUPLICATE) == expected
 

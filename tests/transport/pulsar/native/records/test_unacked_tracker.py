@@ -54,6 +54,28 @@ async def test_a_moved_subscription_forgets_its_records() -> None:
     assert desk.tracker.pop(9) == []
 
 
+async def test_a_subscription_that_was_moved_on_one_partition_keeps_the_records_of_the_others() -> None:
+    """Else what is acknowledged later would have no effect, and what was acknowledged be delivered again."""
+    desk = Desk(True)
+    here = desk.receive_from("t-partition-0")
+    held, returned, aside, done = desk.admit(*whole_batch())
+    there = desk.receive_from("t-partition-1")
+    forgotten = desk.admit(*(FakeMessage(9, index, batch_size=4) for index in range(4)))
+    desk.tracker.acknowledge([done, forgotten[0]])
+    desk.tracker.give_back([returned, forgotten[1]], 60, counted=True)
+    desk.tracker.set_aside([aside, forgotten[2]])
+    desk.tracker.clear(lambda topic: topic == "t-partition-1")
+    assert desk.tracker.records == [held, returned]
+    there.discard()
+    assert len(desk.admit(*(FakeMessage(9, index, batch_size=4) for index in range(4)))) == 4
+    desk.native_consumer = here
+    desk.consumer.acknowledged.clear()
+    assert desk.admit(*whole_batch(count=1)) == []
+    assert [one.message_id().batch_index() for one in desk.consumer.acknowledged] == [3]
+    desk.tracker.acknowledge([held, *forgotten])
+    assert desk.tracker.count == 1 + 4
+
+
 @pytest.mark.parametrize(
     "forget", [lambda desk: desk.tracker.clear(bool), lambda desk: desk.tracker.start_over(desk.native_consumer)]
 )
