@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Final
 
 import attrs
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.headers import FIELDS
-from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector import check, generate, nodes
 from jmsaio.selector.nodes import Node, Refused, refusal
 from jmsaio.selector.parser import parse
-from jmsaio.selector.selector import CACHED, Header
+from jmsaio.selector.selector import CACHED
 
 #: Prefix of a text whose comparisons convert strings to numbers.
 CONVERT: Final = "convert_string_expressions:"
@@ -45,7 +43,7 @@ class PluginSelector:
     """
 
     text: str
-    matches_record: Callable[[ReceivedRecord, Header], bool | None] | None
+    matches_record: generate.Matches | None
     difference: str | None
 
 
@@ -64,7 +62,7 @@ def plugin_selector(text: str) -> PluginSelector:
         return PluginSelector(text, None, f"column {error.at + 1}: {error.reason}")
     except InvalidSelectorError as error:
         return PluginSelector(text, None, error.reason.partition("\n")[0])
-    return PluginSelector(text, generate.compile_record(_in_jms(tree)), None)
+    return PluginSelector(text, generate.compile_selector(_in_jms(tree)), None)
 
 
 def objection(text: str) -> str | None:

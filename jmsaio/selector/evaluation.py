@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.headers import FIELDS, FOR_SELECTORS, JMSX, Header, Headers
+from jmsaio.model.headers import FIELDS, FOR_SELECTORS, JMSX
 from jmsaio.model.messages.message import Message
-from jmsaio.model.text import parse_wire
-from jmsaio.model.values import Byte, Double, Float, Int, Long, Short, canonical_property, round_float
+from jmsaio.model.text import parse_wire, to_java
+from jmsaio.model.values import TYPE_NAMES, Byte, Double, Float, Int, Long, Short, canonical_property, round_float
+from jmsaio.model.wire import TYPE_SUFFIX
 
 INT, LONG, FLOAT, DOUBLE = 1, 2, 3, 4
 #: Rank of the number classes; any other class is not a number.
@@ -253,8 +253,6 @@ def opposite(value: bool | None) -> bool | None:
 #: Properties that the provider sets for each delivery; on a record they are read as headers are.
 PROVIDED: Final = frozenset(JMSX)
 
-Get = Callable[[str], object]
-
 
 def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str) -> object:
     """Convert a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
@@ -298,31 +296,32 @@ def plain(value: object) -> object:
 _CANONICAL: Final = frozenset({bool, str, Byte, Short, Long, Float, float})
 
 
-def of_mapping(mapping: Mapping[str, object]) -> tuple[Get, Get]:
-    """Return look-ups of properties and of headers in a mapping that has both under their JMS names."""
+class Values:
+    """A message, or a mapping with properties and headers under their JMS names, that is read as a record is."""
 
-    def header(name: str) -> object:
-        value, convert = mapping.get(name), _CONVERTERS.get(name)
+    __slots__ = ("_message", "_values")
+
+    def __init__(self, source: Message | Mapping[str, object]) -> None:
+        self._message = source if isinstance(source, Message) else None
+        self._values = source._property_map() if isinstance(source, Message) else source
+
+    def get(self, name: str, /) -> Any:
+        """Return the text of a property, or the type mark of one; MISMATCH if it is not a JMS value."""
+        marked = self._values.get(name.removesuffix(TYPE_SUFFIX)) if name.endswith(TYPE_SUFFIX) else None
+        if marked is not None:
+            return TYPE_NAMES.get(type(plain(marked)), "none")
+        value = plain(self._values.get(name))
+        return to_java(value) if type(value) in TYPE_NAMES else value  # type: ignore[arg-type]  # of these classes
+
+    def header(self, name: str) -> object:
+        """Return a header, or a property JMSX."""
+        declared = HEADERS.get(name)
+        if declared is None:
+            return self._values.get(name)
+        value = self._values.get(name) if self._message is None else getattr(self._message._headers(), declared.field)
+        convert = FOR_SELECTORS.get(declared.kind)
         return value if convert is None else convert(value)
 
-    return mapping.get, header
 
-
-def of_message(message: Message) -> tuple[Get, Get]:
-    """Return look-ups of properties and of headers of a message."""
-
-    def header(name: str) -> object:
-        return _READERS[name](message._headers())
-
-    return message._property_map().get, header
-
-
-def _reader(header: Header) -> Callable[[Headers], object]:
-    read, convert = attrgetter(header.field), FOR_SELECTORS.get(header.kind)
-    return read if convert is None else lambda head: convert(read(head))
-
-
-_CONVERTERS: Final = {each.name: FOR_SELECTORS[each.kind] for each in FIELDS if each.kind in FOR_SELECTORS}
-_READERS: Final = {each.name: _reader(each) for each in FIELDS if each.selectable}
 #: Headers that selectors can use.
-HEADERS: Final = frozenset(_READERS)
+HEADERS: Final = {header.name: header for header in FIELDS if header.selectable}

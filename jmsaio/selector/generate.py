@@ -1,6 +1,6 @@
-"""Checked syntax tree to Python source: two functions for each selector, one for raw records and one for values.
+"""Checked syntax tree to Python source: one function for each selector, which reads the texts of a record.
 
-Each function is one expression per term of the outermost AND or OR, with a return as soon as the result is known. A
+It is one expression per term of the outermost AND or OR, with a return as soon as the result is known. A
 term of the form ``name operator literal`` reads the raw property, checks whether the type mark is the usual one, and
 compares in place; everything else uses the functions of `evaluation`. Results are True, False and None.
 Names and strings of the selector are inserted into the source through ``repr`` only.
@@ -17,9 +17,9 @@ from jmsaio.selector import evaluation, nodes
 from jmsaio.selector.like import matcher
 from jmsaio.selector.nodes import Node
 
-Result = bool | None
-OnRecord = Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], Result]
-OnValues = Callable[[evaluation.Get, evaluation.Get], Result]
+#: Returns the value of a JMS header, or of a property JMSX, of a record.
+ReadHeader = Callable[[ReceivedRecord, str], object]
+Matches = Callable[[ReceivedRecord, ReadHeader], bool | None]
 
 #: Values of short texts, whose look-up is faster than parsing.
 _SMALL: Final = {str(value): value for value in range(1_000)}
@@ -37,27 +37,13 @@ _GLOBALS: Final[dict[str, object]] = {
 }  # fmt: skip
 
 
-def compile_record(tree: Node) -> OnRecord:
-    """Compile a checked tree to a function of (record, header)."""
-    return _OnRecord().compiled(tree)  # type: ignore[no-any-return]  # made by exec
-
-
-def compile_values(tree: Node) -> OnValues:
-    """Compile a checked tree to a function of two look-ups (property, header)."""
+def compile_selector(tree: Node) -> Matches:
+    """Compile a checked tree."""
     return _Source().compiled(tree)  # type: ignore[no-any-return]  # made by exec
 
 
 class _Source:
-    """The text of the function of values while it is written.
-
-    Attributes:
-        passed: parameters of the functions with its deeper parts.
-        opening: first lines of its body.
-    """
-
-    parameters = "get, header"
-    passed = "get, header"
-    opening: tuple[str, ...] = ()
+    """The text of the function while it is written."""
 
     def __init__(self) -> None:
         self.globals = dict(_GLOBALS)
@@ -68,7 +54,7 @@ class _Source:
         """Return the compiled function."""
         tree = nodes.bare(tree)
         body = self.sequence(tree) if isinstance(tree, (nodes.And, nodes.Or)) else [f"return {self.condition(tree, 0)}"]
-        lines = [f"def evaluate({self.parameters}):", *(f" {line}" for line in (*self.opening, *body))]
+        lines = ["def evaluate(record, header):", " get = record.get", *(f" {line}" for line in body)]
         exec(compile("\n".join((*self.parts, *lines)), "<selector>", "exec"), self.globals)
         return self.globals["evaluate"]
 
@@ -195,60 +181,32 @@ class _Source:
     def part(self, expression: str) -> str:
         """Move ``expression`` to a separate function and return the call."""
         name = f"part{len(self.parts)}"
-        self.parts.append(f"def {name}({self.passed}): return {expression}")
-        return f"{name}({self.passed})"
+        self.parts.append(f"def {name}(get, record, header): return {expression}")
+        return f"{name}(get, record, header)"
 
-    # Names; the other function reads them in another way
+    # Names
 
     def raw(self, name: str) -> str:
         """Return the unconverted value of a name; None if it is missing."""
-        return f"{'header' if name in evaluation.HEADERS else 'get'}({name!r})"
+        return f"header(record, {name!r})" if _is_header(name) else f"get({name!r})"
 
     def typed(self, name: str) -> str:
         """Return the canonical value of a name."""
-        return f"plain({self.raw(name)})"
+        return f"plain({self.raw(name)})" if _is_header(name) else f"load(get, {name!r}, {_marks(name)})"
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
-        """Compare a name with a literal: in place if the value has the literal's class."""
+        """Compare a name with a literal: in place if the value has the literal's type."""
         constant = self.constant(literal)
         if type(literal) is not str and not _is_number(literal):
             return f"{function}({self.typed(name)}, {constant})"
         value = self.fresh()
-        kind = "str" if type(literal) is str else "float" if type(literal) is float else "int"
-        fast = f"{value} {operator} {constant if kind == 'str' else _digits(literal)}"
-        slow = f"{function}(plain({value}), {constant})"
-        return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
-
-    def membership(self, node: nodes.In) -> str:
-        """Evaluate IN."""
-        assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
-        test = f"inside({self.typed(node.subject.name)}, {self.constant(frozenset(node.values))})"
-        return f"opposite({test})" if node.negated else test
-
-
-class _OnRecord(_Source):
-    """Compiles to a function of the raw properties of a received record."""
-
-    parameters = "record, header"
-    passed = "get, record, header"
-    opening = ("get = record.get",)
-
-    def raw(self, name: str) -> str:
+        slow = f"{function}(typed(get, {value}, {_marks(name)}), {constant})"
         if _is_header(name):
-            return f"header(record, {name!r})"
-        return f"get({name!r})"
-
-    def typed(self, name: str) -> str:
-        if _is_header(name):
-            return f"plain({self.raw(name)})"
-        return f"load(get, {name!r}, {_marks(name)})"
-
-    def against(self, name: str, operator: str, function: str, literal: object) -> str:
-        if _is_header(name) or not (type(literal) is str or _is_number(literal)):
-            return super().against(name, operator, function, literal)
-        value, marks, constant = self.fresh(), _marks(name), self.constant(literal)
-        slow = f"{function}(typed(get, {value}, {marks}), {constant})"
-        if type(literal) is str:
+            kind = "str" if type(literal) is str else "float" if type(literal) is float else "int"
+            fast = f"{value} {operator} {constant if kind == 'str' else _digits(literal)}"
+            usual = f"type({value}) is {kind}"
+            slow = f"{function}(plain({value}), {constant})"
+        elif type(literal) is str:
             fast, usual = f"{value} {operator} {constant}", _unmarked(name)
         else:
             # Up to nine digits an int or long is exact in every type, so Python's comparison equals Java's.
@@ -257,14 +215,17 @@ class _OnRecord(_Source):
             test = f"{operator} {_digits(literal)}"
             short = f"int({value}) {test} if {value}.isdecimal() and len({value}) < 10 else {slow}"
             fast = f"({known} {test} if ({known} := small({value})) is not None else {short})"
-        return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"
+        return f"(None if ({value} := {self.raw(name)}) is None else {fast} if {usual} else {slow})"
 
     def membership(self, node: nodes.In) -> str:
+        """Evaluate IN."""
         assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
-        name, slow = node.subject.name, super().membership(node)
+        name, values = node.subject.name, self.constant(frozenset(node.values))
+        slow = f"inside({self.typed(name)}, {values})"
+        slow = f"opposite({slow})" if node.negated else slow
         if _is_header(name):
             return slow
-        value, values = self.fresh(), self.constant(frozenset(node.values))
+        value = self.fresh()
         fast = f"{value} {'not in' if node.negated else 'in'} {values}"
         return f"(None if ({value} := get({name!r})) is None else {fast} if {_unmarked(name)} else {slow})"
 

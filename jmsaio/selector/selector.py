@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jmsaio.model.arguments import check_text
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.selector.evaluation import Values
 
 if TYPE_CHECKING:
-    from jmsaio.selector.generate import OnValues
-
-Header = Callable[[ReceivedRecord, str], object]
-_Functions = tuple[
-    Callable[[ReceivedRecord, Header], bool | None], Callable[[Message | Mapping[str, object]], bool | None]
-]
+    from jmsaio.selector.generate import Matches
 
 #: Maximum number of compiled selectors cached by their text.
 CACHED: Final = 256
@@ -42,16 +38,15 @@ class Selector:
             property whose text is not a number of its marked type is UNKNOWN.
     """
 
-    __slots__ = ("_matches", "matches_record", "text")
+    __slots__ = ("matches_record", "text")
 
     text: str
-    matches_record: Callable[[ReceivedRecord, Header], bool | None]
-    _matches: Callable[[Message | Mapping[str, object]], bool | None]
+    matches_record: Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], bool | None]
 
     def __init__(self, text: str) -> None:
         check_text(text, "text")
         self.text = text
-        self.matches_record, self._matches = _compiled(text)
+        self.matches_record = _compiled(text)
 
     def matches(self, message: Message | Mapping[str, object]) -> bool | None:
         """Evaluate on a message or on a mapping of names to values.
@@ -63,7 +58,8 @@ class Selector:
         Returns:
             True (selected), False, or None for UNKNOWN (not selected either).
         """
-        return self._matches(message)
+        values: Any = Values(message)
+        return self.matches_record(values, Values.header)  # type: ignore[arg-type]  # the record is ``values``
 
     def __repr__(self) -> str:
         return f"Selector({self.text!r})"
@@ -76,8 +72,8 @@ class Selector:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _compiled(text: str) -> _Functions:
-    from jmsaio.selector import check, evaluation, generate
+def _compiled(text: str) -> Matches:
+    from jmsaio.selector import check, generate
     from jmsaio.selector.nodes import Refused, refusal
     from jmsaio.selector.parser import parse
 
@@ -86,14 +82,4 @@ def _compiled(text: str) -> _Functions:
         check.check(tree)
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
-
-    @functools.cache
-    def on_values() -> OnValues:
-        return generate.compile_values(tree)
-
-    def matches(message: Message | Mapping[str, object]) -> bool | None:
-        if isinstance(message, Mapping):
-            return on_values()(*evaluation.of_mapping(message))
-        return on_values()(*evaluation.of_message(message))
-
-    return generate.compile_record(tree), matches
+    return generate.compile_selector(tree)

@@ -225,7 +225,7 @@ def test_what_is_no_value() -> None:
 
 
 def test_headers_of_a_mapping_have_the_types_of_selectors() -> None:
-    _, header = evaluation.of_mapping({"JMSDeliveryMode": 1, "JMSPriority": 3, "JMSTimestamp": 5})
+    header = evaluation.Values({"JMSDeliveryMode": 1, "JMSPriority": 3, "JMSTimestamp": 5}).header
     assert (header("JMSDeliveryMode"), header("JMSPriority"), header("JMSType")) == ("NON_PERSISTENT", 3, None)
     assert type(header("JMSTimestamp")) is Long
 
@@ -234,12 +234,12 @@ def test_properties_and_headers_of_a_message_are_found_by_name() -> None:
     message = Message()
     message.properties["a"] = 5
     message.jms_message_id = "ID:1"
-    get, header = evaluation.of_message(message)
-    assert (get("a"), get("b"), header("JMSMessageID"), header("JMSDeliveryMode")) == (5, None, "ID:1", "PERSISTENT")
+    get, header = (values := evaluation.Values(message)).get, values.header
+    assert (get("a"), get("a_jsmtype"), get("b"), get("b_jsmtype")) == ("5", "int", None, None)
+    assert (header("JMSMessageID"), header("JMSDeliveryMode")) == ("ID:1", "PERSISTENT")
 
 
 def test_a_correlation_id_of_bytes_is_compared_as_text() -> None:
     message = Message()
     message.jms_correlation_id_as_bytes = b"order 5"
-    _, header = evaluation.of_message(message)
-    assert header("JMSCorrelationID") == "order 5"
+    assert evaluation.Values(message).header("JMSCorrelationID") == "order 5"

@@ -7,8 +7,6 @@ import itertools
 import pytest
 
 from jmsaio.selector import Selector
-from jmsaio.selector.generate import compile_record, compile_values
-from jmsaio.selector.parser import parse
 from tests.kit.records import Record
 
 TRUTH = {"T": True, "F": False, "U": None}
@@ -87,9 +85,3 @@ def test_the_fast_way_is_the_slow_way(term: str) -> None:
         record = Record(properties={"n": amount, "n_jsmtype": mark})
         expected = Selector(slow).matches_record(record, no_header)
         assert Selector(term).matches_record(record, no_header) is expected, (mark, amount)
-
-
-def test_a_tree_can_be_compiled_for_both() -> None:
-    tree = parse("a = 1")
-    assert compile_record(tree)(Record(properties={"a": "1"}), lambda record, name: None) is False
-    assert compile_values(tree)({"a": 1}.get, lambda name: None) is True
