@@ -34,7 +34,7 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Rejection
 from jmsaio.selector.agreement import PluginSelector, plugin_selector
 from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR, Admin, Subscription, Transport
-from jmsaio.transport.clock import LoopTimers, Timer
+from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.subscriptions import is_away, list_topics, precreate
 from jmsaio.transport.waiting import together
 
@@ -61,9 +61,9 @@ class SubscriptionSelectors:
     _reader: SelectorReader
     by_topic: dict[str, PluginSelector] = attrs.field(factory=dict, init=False)
     read: float = attrs.field(default=-inf, init=False)
-    not_before: float = attrs.field(default=-inf, init=False)
-    _failed: str | None = attrs.field(default=None, init=False)  # why the last reading failed
-    _asked: float = attrs.field(default=-inf, init=False)
+    _not_before: float = attrs.field(default=-inf, init=False)
+    _invalid: str | None = attrs.field(default=None, init=False)  # why the last ones can't be parsed
+    _requested: float = attrs.field(default=-inf, init=False)
 
     @property
     def text(self) -> str | None:
@@ -83,13 +83,39 @@ class SubscriptionSelectors:
         if self.fresh:
             return Rejection.SUBSCRIPTION
         now = self._reader.timers.clock.steady()
-        if now - self._asked >= _OFTEN:
-            self._asked = now
+        if now - self._requested >= _OFTEN:
+            self._requested = now
             self._reader.hurry((self,))
         return Rejection.UNSURE
 
-    def update(self, texts: dict[str, str], now: float) -> None:
-        """Take the selectors that were read at ``now``. Raises InvalidSelectorError and changes nothing."""
+    async def read_from(self, admin: Admin) -> None:
+        """Read the selectors; without an answer they stay. Raises InvalidSelectorError, and they stay."""
+        subscription, now = self.subscription, self._reader.timers.clock.steady()
+        # No operator sets a selector on a temporary destination, which ends with its owner.
+        temporary = bool(subscription.topics) and all(map(is_temporary, subscription.topics))
+        if not subscription.durable or now < self._not_before or temporary:
+            return
+        try:
+            with anyio.fail_after(_LONGEST):
+                topics = await list_topics(admin, subscription)
+                found = await together(_text(admin, topic, subscription.name) for topic in topics)
+        except (JMSError, TimeoutError) as error:
+            self._not_before = now + _PAUSE
+            self._reader.failed(subscription, error, self._not_before)
+            return
+        self._update({topic: text for topic, text in zip(topics, found, strict=True) if text is not None})
+        self.read, self._invalid = now, None  # time of the request: the selector might have changed since
+
+    async def read_again(self, admin: Admin) -> None:
+        """Read the selectors for consumers that are open; report an invalid one once."""
+        try:
+            await self.read_from(admin)
+        except JMSError as error:  # the connection continues
+            if self._invalid != str(error):
+                self._invalid = str(error)
+                self._reader.reports.add(error, about=log_fields(subscription=self.subscription.name))
+
+    def _update(self, texts: dict[str, str]) -> None:
         if texts != {topic: selector.text for topic, selector in self.by_topic.items()}:
             name = self.subscription.name
             self.by_topic = {topic: _parsed(text, name) for topic, text in texts.items()}
@@ -102,16 +128,6 @@ class SubscriptionSelectors:
                         "messages, of which a batch can contain some that it excludes, because JMS differs from the "
                         f"broker's filter plugin: {selector.difference}"
                     )
-        self.read, self._failed = now, None
-
-    def fail(self, reason: str) -> bool:
-        """Record why the last reading failed; return whether that is new."""
-        failed, self._failed = self._failed, reason
-        return failed != reason
-
-    def pause(self, until: float) -> None:
-        """Try no reading before this time."""
-        self.not_before = until
 
 
 @attrs.define(eq=False)
@@ -130,7 +146,6 @@ class SelectorReader:
     _known: WeakValueDictionary[object, SubscriptionSelectors] = attrs.field(factory=WeakValueDictionary, init=False)
     _due: set[SubscriptionSelectors] = attrs.field(factory=set, init=False)
     _some_due: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _timer: Timer | None = attrs.field(default=None, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
     _failures: set[type[Exception]] = attrs.field(factory=set, init=False)
     _plugin_missing: bool = attrs.field(default=False, init=False)
@@ -151,7 +166,7 @@ class SelectorReader:
             selectors = SubscriptionSelectors(subscription, self)
             self._known[key] = selectors
         if self.admin is not None and not self._resting:
-            await self._read(self.admin, selectors)
+            await selectors.read_from(self.admin)
             if selectors.by_topic or SELECTOR in subscription.metadata:
                 await self._look_for_plugin(self.admin, subscription)
         return selectors
@@ -168,54 +183,27 @@ class SelectorReader:
 
     async def run(self) -> None:
         """Read the selectors again from time to time, until cancelled."""
-        self._plan_all()
-        try:
+        async with anyio.create_task_group() as group:
+            if self.period > 0:
+                group.start_soon(self._hurry_each_period)
             while True:
                 await self._some_due.wait()
                 self._some_due.clear()
-                while self._due:
-                    await self._read_again(self._due.pop())
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
+                while self._due and self.admin is not None:
+                    await self._due.pop().read_again(self.admin)
 
-    def _plan_all(self) -> None:
-        if self.period > 0:
-            self._timer = self.timers.call_later(self.period, self._all_are_due)
+    async def _hurry_each_period(self) -> None:
+        while True:
+            await self.timers.sleep(self.period)
+            self.hurry()
 
-    def _all_are_due(self) -> None:
-        self.hurry()
-        self._plan_all()
+    def failed(self, subscription: Subscription, error: Exception, until: float) -> None:
+        """Warn of a failed reading, once per type of error: a client without permission fails on every subscription.
 
-    async def _read_again(self, selectors: SubscriptionSelectors) -> None:
-        try:
-            if self.admin is not None:
-                await self._read(self.admin, selectors)
-        except JMSError as error:  # an invalid selector; the connection continues
-            if selectors.fail(str(error)):
-                self.reports.add(error, about=log_fields(subscription=selectors.subscription.name))
-
-    async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
-        subscription, now = selectors.subscription, self.timers.clock.steady()
-        # No operator sets a selector on a temporary destination, which ends with its owner.
-        temporary = bool(subscription.topics) and all(map(is_temporary, subscription.topics))
-        if not subscription.durable or now < selectors.not_before or temporary:
-            return
-        try:
-            with anyio.fail_after(_LONGEST):
-                topics = await list_topics(admin, subscription)
-                found = await together(_text(admin, topic, subscription.name) for topic in topics)
-        except (JMSError, TimeoutError) as error:
-            selectors.pause(now + _PAUSE)
-            if isinstance(error, TimeoutError) or is_away(error):
-                self._not_before = now + _PAUSE
-            self._warn_once(subscription, error)
-            return
-        texts = {topic: text for topic, text in zip(topics, found, strict=True) if text is not None}
-        selectors.update(texts, now)  # time of the request: the selector might have changed since
-
-    def _warn_once(self, subscription: Subscription, error: Exception) -> None:
-        """Warn of a failed reading, once per type of error: a client without permission fails on every subscription."""
+        If the admin interface does not answer, consumers wait for no reading before the time ``until``.
+        """
+        if isinstance(error, TimeoutError) or is_away(error):
+            self._not_before = until
         text = (
             f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "
             "operator has set a selector there, a batch can contain messages that it excludes"
@@ -273,12 +261,7 @@ async def set_selector(
     destination: Destination,
     selector: str | None,
 ) -> None:
-    """Set the selector of a subscription; see ``Session.set_subscription_selector``.
-
-    Args:
-        subscription: Pulsar's name of a durable subscription of a topic; None: the subscription of a queue.
-        selector: the selector; None or "" removes it.
-    """
+    """Set or remove the selector of a queue's subscription, or of a topic's, which has the name ``subscription``."""
     admin, resolved = transport.admin, resolve(destination, config.system_namespace)
     is_queue = isinstance(destination, Queue)
     if admin is None:
@@ -288,8 +271,12 @@ async def set_selector(
             f"a selector is set on a durable subscription of a topic, by its name, or on that of a queue, without a "
             f"name; not on {destination!r} with the name {shown(subscription)}"
         )
-    if selector:
-        _check(selector, reports)
+    difference = plugin_selector(selector).difference if selector else None
+    if difference is not None:
+        reports.warn_once(
+            f"the selector {shown(selector)} follows the rules of the filter plugin, not those of JMS: {difference}. "
+            "Clients don't apply it, so that a batch can contain messages that it excludes"
+        )
     name = config.queue_subscription(subscription or resolved.subscription)
     for topic in resolved.topics:
         if is_queue and config.precreate_queue_subscription:
@@ -299,13 +286,3 @@ async def set_selector(
         if selector:
             properties[SELECTOR] = selector
         await admin.set_subscription_properties(topic, name, properties)
-
-
-def _check(text: str, reports: ExceptionReports) -> None:
-    """Refuse a selector that the plugin can't parse; warn of one that it interprets differently."""
-    reason = plugin_selector(text).difference
-    if reason is not None:
-        reports.warn_once(
-            f"the selector {shown(text)} follows the rules of the filter plugin, not those of JMS: {reason}. Clients "
-            "don't apply it, so that a batch can contain messages that it excludes"
-        )
