@@ -26,7 +26,7 @@ class Desk:
     Attributes:
         producer: to a queue.
         anywhere: without a destination.
-        plain: the fast path of ``producer``, plain_anywhere that of the other.
+        plain: the fast path of ``producer``.
         stamper: what numbers the messages of ``producer``.
         pending: the sends of the session without an outcome.
         deleted: a temporary queue that was there for a while.
@@ -41,7 +41,6 @@ class Desk:
     producer: jmsaio.MessageProducer
     anywhere: jmsaio.MessageProducer
     plain: PlainSends
-    plain_anywhere: PlainSends
     stamper: Stamper
     pending: PendingSends
     deleted: jmsaio.Destination
@@ -59,11 +58,9 @@ async def desk(mode: AcknowledgeMode = AcknowledgeMode.AUTO, **options: Any) -> 
             deleted = await session.create_temporary_queue()
             for destination in (deleted, jmsaio.Topic("news"), jmsaio.Queue("orders")):
                 await anywhere.send(destination, "takes this millisecond's turn of the loop")
-            plain, plain_anywhere = producer._plain, anywhere._plain
-            plain_anywhere.send(deleted, "what it has in common is kept")
             await deleted.delete()
             made = Desk(
-                broker, clock, connection, session, producer, anywhere, plain, plain_anywhere, producer._stamper,
+                broker, clock, connection, session, producer, anywhere, producer._plain, producer._stamper,
                 runtime_of(session).sends, deleted,
             )  # fmt: skip
 

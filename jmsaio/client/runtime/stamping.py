@@ -1,18 +1,15 @@
 """What a producer adds to its messages: settings, ids, stamps, resolved destinations; and the fast path of a send.
 
 The fast path, ``PlainSends``, handles most sends without waiting and without creating intermediate objects: a str or
-bytes without a completion listener, to the producer's destination or another one, with the producer's settings or
-options of this send, in a transaction that has begun or in none. Everything else, including invalid calls, uses the
-general path, ``MessageProducer._send_any``, which raises the errors.
+bytes without a completion listener, to the producer's destination, with the producer's settings, in a transaction that
+has begun or in none. Everything else, including invalid calls, uses the general path, ``MessageProducer._send_any``,
+which raises the errors.
 
 What it omits, and why the record, the receipt and the errors are the same:
 
 * The message. The caller never has it; ``jmsaio.codec.encode`` writes the same as ``encode``, or declines.
-* The stamp of each send. Except for the id, it is equal for a producer's sends in one millisecond that have the same
-  destination, options and unit of work. The general path's stamp and its wire form are cached for that millisecond,
-  and dropped when a setting changes.
-* The checks of options and destination. They are made when a stamp is cached; refused values are never cached. Only
-  classes are accepted whose equal values have the same meaning: True equals 1, but is not a priority.
+* The stamp of each send. Except for the id, it is equal for a producer's sends in one millisecond and unit of work. The
+  general path's stamp and its wire form are cached for that millisecond, and dropped when a setting changes.
 * The look-up of the sender, and whether its destination was deleted. It is cached as long, and is valid while the
   pool holds the sender and the topic was not deleted: a temporary destination loses its sender in the same turn of
   the loop in which it is deleted.
@@ -38,10 +35,10 @@ from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
 from jmsaio.codec import Stamp
 from jmsaio.codec.encode import MAPS, PACKED, PlainWriter
-from jmsaio.errors import IllegalArgumentError, InvalidDestinationError, JMSError, UnsupportedOperationError
+from jmsaio.errors import IllegalArgumentError, InvalidDestinationError, UnsupportedOperationError
 from jmsaio.model.arguments import check_flag, check_int, shown, wrong_type
-from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination, resolve
-from jmsaio.model.durations import Duration, milliseconds
+from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
+from jmsaio.model.durations import milliseconds
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.transport.sending import sends_by_group
 
@@ -244,24 +241,10 @@ UNSET: Final[Any] = object()
 #: Message type on the wire, by class of the body.
 _WORDS: Final[dict[type, str]] = {str: "text", bytes: "bytes"}
 
-#: Classes whose equal values are the same destination, delivery mode, priority or duration.
-_DESTINATIONS: Final = frozenset({Queue, Topic, TemporaryQueue, TemporaryTopic})
-_MODES: Final = frozenset({type(None), int, DeliveryMode})
-_PRIORITIES: Final = frozenset({type(None), int})
-_DURATIONS: Final = frozenset({type(None), int, float})
-
-#: Values that one send sets for itself: destination, its name as spelled, its namespace if known, delivery mode,
-#: priority, time to live, delivery delay. None: the producer's value.
-Varied = tuple[
-    Destination | None, str | None, str | None, int | None, int | None, Duration | None, Duration | None
-]  # fmt: skip
-#: Maximum number of variants cached per millisecond.
-_MOST_VARIED: Final = 100
-
 
 @attrs.frozen(eq=False)
 class _Common:
-    """Common values of a producer's sends in one millisecond that deviate from its settings in the same way.
+    """Common values of a producer's sends in one millisecond.
 
     Attributes:
         numbered: whether messages have ids.
@@ -279,23 +262,6 @@ class _Common:
     parts: dict[type, Any]
 
 
-def _body_and_varied(
-    destination_or_body: Any, body: Any, mode: Any, level: Any, lives: Any, delayed: Any
-) -> tuple[Any, Varied | None]:
-    """Return a send's body and what it sets for itself; the body None sends it to the general path."""
-    if (
-        type(mode) not in _MODES or type(level) not in _PRIORITIES or type(lives) not in _DURATIONS
-        or type(delayed) not in _DURATIONS
-    ):  # fmt: skip
-        return None, None
-    if body is UNSET:
-        return destination_or_body, (None, None, None, mode, level, lives, delayed)
-    if type(destination_or_body) not in _DESTINATIONS:
-        return None, None
-    destination = destination_or_body
-    return body, (destination, destination.name, destination._namespace, mode, level, lives, delayed)
-
-
 @attrs.define(eq=False, repr=False)
 class PlainSends:
     """The fast path of a producer; ``writer`` writes records in the form that the transport reads."""
@@ -307,7 +273,7 @@ class PlainSends:
     writer: PlainWriter[Any, Any] = attrs.field(init=False)
     _stopped: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # millisecond of the cached values
-    _common: dict[Varied | None, _Common] = attrs.field(factory=dict, init=False)  # None: the producer's settings
+    _common: _Common | None = attrs.field(default=None, init=False)
 
     @writer.default
     def _of_the_transport(self) -> PlainWriter[Any, Any]:
@@ -318,12 +284,11 @@ class PlainSends:
         mode: Any = None, level: Any = None, lives: Any = None, delayed: Any = None,
     ) -> PendingSend | None:  # fmt: skip
         """Send a body at once; None: nothing was sent, use the general path. Raises as ``Sender.send``."""
-        if body is UNSET and mode is None and level is None and lives is None and delayed is None:
-            body, varied = destination_or_body, None
-        else:
-            body, varied = _body_and_varied(destination_or_body, body, mode, level, lives, delayed)
-        kind = type(body)
-        if kind is not str and kind is not bytes:
+        kind = type(destination_or_body)
+        if (
+            body is not UNSET or mode is not None or level is not None or lives is not None or delayed is not None
+            or (kind is not str and kind is not bytes)
+        ):  # fmt: skip
             return None
         runtime, stamper = self._runtime, self._stamper
         try:
@@ -336,12 +301,12 @@ class PlainSends:
             or sends.lines
         ):  # fmt: skip
             return None
-        common, local = self._common.get(varied), runtime.transaction
+        common, local = self._common, runtime.transaction
         if (
             common is None or self._now != now or common.settings is not stamper.settings or not common.pooled.in_pool
             or (local is not None and local.work is not common.origin.work)
         ):  # fmt: skip
-            common = self._cache(now, varied)
+            common = self._cache(now)
             if common is None:
                 return None
         sender, writer = common.sender, self.writer
@@ -350,10 +315,10 @@ class PlainSends:
             parts = common.parts[kind] = writer.parts(_WORDS[kind], common.stamp)
         if sender.full or sender.outdated:
             return None
-        payload = body
+        payload = destination_or_body
         if kind is str:
             try:
-                payload = body.encode()
+                payload = payload.encode()
             except UnicodeEncodeError:
                 return None
         written = writer.none if properties is None else writer.properties(properties)
@@ -372,27 +337,17 @@ class PlainSends:
         self._counts.bytes += len(payload)
         return send
 
-    def _cache(self, now: int, varied: Varied | None) -> _Common | None:
-        """Cache the common values of such sends in this millisecond. None: they use the general path."""
-        destination, _, _, *options = varied or (None,) * 7
+    def _cache(self, now: int) -> _Common | None:
+        """Cache the common values of the sends in this millisecond. None: they use the general path."""
         runtime, local, settings = self._runtime, self._runtime.transaction, self._stamper.settings
-        if local is not None and local.to_begin:
+        target = self._targets.own
+        pooled = None if target is None else self._targets.pooled(target)
+        if target is None or pooled is None or (local is not None and local.to_begin):
             return None
         work = None if local is None else local.work
-        try:
-            target = self._targets.own if destination is None else self._targets.other(destination)
-            checked = settings.options(*options)
-        except JMSError:  # the general path raises it, or an earlier error
-            return None
-        pooled = None if target is None else self._targets.pooled(target)
-        if target is None or pooled is None:
-            return None
-        stamp = self._stamper.stamp(now, None, settings, checked)
-        self._counts.last_activity = now
-        if self._now != now or len(self._common) >= _MOST_VARIED:
-            self._common.clear()
-            self._now = now
-        self._common[varied] = common = _Common(
+        stamp = self._stamper.stamp(now, None, settings, settings.options(None, None, None, None))
+        self._counts.last_activity = self._now = now
+        self._common = common = _Common(
             settings, pooled, pooled.sender, None if work is None else work.handle,
             SendOrigin(runtime.sends, work, target.destination, stamp.timestamp, self._counts),
             not settings.disable_message_id, stamp, {},

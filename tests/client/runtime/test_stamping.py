@@ -115,7 +115,7 @@ EVENTS = st.sampled_from([None, "commit", "rollback", "millisecond", "setting", 
 def write_with(plain: PlainSends, writer: Any) -> None:
     """Let a producer write as for another transport, and forget what it has written for its own."""
     plain.writer = writer
-    plain._common.clear()
+    plain._common = None
 
 
 def as_message(body: str | bytes) -> jmsaio.Message:
@@ -214,8 +214,8 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
         mode = AcknowledgeMode.AUTO if transactions is None else AcknowledgeMode.TRANSACTED
         made, sticky = using(transactions == "emulated"), transactions == "sticky"
         async with desk(mode, transactions_sticky_partitions=sticky, **made) as here:
-            for producer, plain in ((here.producer, here.plain), (here.anywhere, here.plain_anywhere)):
-                write_with(plain, PACKED if packed else MAPS)
+            for producer in (here.producer, here.anywhere):
+                write_with(producer._plain, PACKED if packed else MAPS)
                 for name, value in settings.items():
                     setattr(producer, name, value)
             for case in cases:
@@ -339,44 +339,18 @@ async def test_a_transaction_takes_the_fast_path_from_its_beginning_to_its_end(e
         assert (works[0] != works[1], works[1] == works[2]) == (True, True)
 
 
-async def test_sends_with_destinations_and_options_of_their_own_take_the_fast_path() -> None:
-    async with desk() as here:
-        news = jmsaio.Topic("news")
-        every: Any = (
-            (None,) * 4,
-            (1, 7, 1.5, None),
-            (jmsaio.DeliveryMode.PERSISTENT, 0, 0, 2),
-            (None, None, None, 2.5),
-        )
-        for options in every:
-            send = here.plain_anywhere.send(news, "to another", None, *options)
-            assert send is not None and (await send).destination == news
-            assert here.plain.send("own", UNSET, {"n": 1}, *options) is not None
-        assert len(here.records) == 8
-
-
-async def test_what_sends_have_in_common_is_kept_for_a_bounded_number_of_a_millisecond() -> None:
-    async with desk() as here:
-        for number in range(250):
-            assert here.plain.send("x", UNSET, None, None, None, number / 1000, None) is not None
-            assert 0 < len(here.plain._common) <= 100
-        here.clock.advance(0.002)
-        await asyncio.sleep(0)
-        assert here.plain.send("x", UNSET, None, None, None, 1, None) is not None
-        assert len(here.plain._common) == 1
-
-
 async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_millisecond() -> None:
     async with desk() as here:
         reply_to = await here.session.create_temporary_queue()
-        await here.anywhere.send(reply_to, "opens the sender")
-        assert here.plain_anywhere.send(reply_to, "x", None, None, None, None, None) is not None
+        replies = await here.session.create_producer(reply_to)
+        await replies.send("takes this millisecond's turn of the loop")
+        assert replies._plain.send("x") is not None
         deleting = asyncio.ensure_future(reply_to.delete())
         await asyncio.sleep(0)
-        assert here.plain_anywhere.send(reply_to, "x", None, None, None, None, None) is None
+        assert replies._plain.send("x") is None
         await deleting
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
-            await here.anywhere.send(reply_to, "x")
+            await replies.send("x")
 
 
 async def test_a_completion_listener_is_told_of_a_plain_body_too() -> None:
