@@ -350,13 +350,6 @@ def parsed_schema(definition: str) -> Any:
         raise MessageFormatError(repr(error)) from error
 
 
-class _Source(io.BytesIO):
-    """A payload that a thread reads: each call in Python lets others run, while fastavro holds Python's lock."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return super().read(size)
-
-
 def evolving_reader(definition: str, wanted: str) -> Callable[[bytes], Any]:
     """Return a function that reads payloads of one AVRO schema as values of the ``wanted`` one.
 
@@ -374,7 +367,7 @@ def evolving_reader(definition: str, wanted: str) -> Callable[[bytes], Any]:
     def read(data: bytes) -> Any:
         check(data)
         try:
-            return schemaless_reader(_Source(data), *schemas)
+            return schemaless_reader(io.BytesIO(data), *schemas)
         except Exception as error:  # fastavro's errors have no common class
             reason = " ".join(str(error).split())
             raise MessageFormatError(f"it does not fit the schema to read: {reason:.200}") from error

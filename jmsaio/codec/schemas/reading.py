@@ -65,8 +65,6 @@ def json_text(value: bytes | date | time | Decimal) -> str:
 
 
 _LENGTH: Final = struct.Struct(">i")
-#: Bytes of a payload whose reading takes about 10 ms.
-_LARGE: Final = {"AVRO": 40_000, "KEY_VALUE": 40_000, "JSON": 400_000}
 
 
 @attrs.frozen(eq=False)
@@ -75,10 +73,6 @@ class SchemaReader:
 
     schema_type: str
     read: Callable[[bytes | None, str | None], Any]
-
-    def is_slow(self, payload: bytes) -> bool:
-        """Whether reading a body takes so long that a thread should do it: 10 ms or more."""
-        return len(payload) > _LARGE.get(self.schema_type, len(payload))
 
     def kind(self, value: object) -> type[Message]:
         """Return the class of the message for a value, as Starlight for JMS chooses it."""
@@ -137,16 +131,7 @@ def _text(payload: bytes) -> str:
 def _json(payload: bytes) -> Any:
     text = _text(payload)
     try:
-        if len(text) < _LARGE["JSON"]:
-            value = json.loads(text, parse_constant=_refuse)
-        else:  # in a thread: each call in Python lets others run, while the parser holds Python's lock
-            value = json.loads(
-                text,
-                parse_constant=_refuse,
-                object_hook=lambda found: found,
-                parse_int=lambda digits: int(digits),
-                parse_float=lambda digits: float(digits),
-            )
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise MessageFormatError(f"it is not JSON: {error}") from error
     if not is_shallow(value):
