@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from pathlib import Path
 
-from jmsaio.protocol import producing, transacting
+from jmsaio.protocol import transacting
 from jmsaio.protocol.commands import ANSWERS
 
 _GUIDES = Path(__file__).parents[1] / "jmsaio" / "guide"
@@ -17,15 +17,10 @@ END = "<!-- End of the state machines -->"
 
 def machines() -> str:
     """Return the generated part of the guide."""
-    batches = {(state, event.value): to for (state, event), to in producing.TRANSITIONS.items()}
     transactions = {(state, event.value): to for (state, event), to in transacting.TRANSITIONS.items()}
     answers = [f"| {request.name} | {answer.name} |" for request, answer in ANSWERS.items()]
     return "\n".join(
         [
-            "A batch that is sent (`protocol/producing.py`):",
-            "",
-            *table("event", batches),
-            "",
             "A transaction (`protocol/transacting.py`):",
             "",
             *table("event", transactions),

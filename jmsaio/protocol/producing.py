@@ -1,9 +1,8 @@
 """A producer's batches, from their making to their outcome, over any number of connections.
 
-Every batch goes through these states; ``TRANSITIONS`` is the whole of it. A batch that was written and has no answer
-might be stored, or not: it is written again, with the same bytes and sequence ids, until it has an answer or its time
-is over. A message in chunks is one batch of several entries, each with an answer; those that have one
-are not written again.
+A batch that was written and has no answer might be stored, or not: it is written again on the next connection, with the
+same bytes and sequence ids, until it has an answer or its time is over. An error about it then leaves it in doubt. A
+message in chunks is one batch of several entries, each with an answer; those that have one are not written again.
 
 An answer names its batch by the sequence id alone, so the ids that are written and not answered must grow. Ids of user
 code might not: the broker answers a duplicate before what was sent ahead of it, and two batches might have one id. Such
@@ -12,60 +11,16 @@ a batch is held back, with all after it, until what was written before it is ans
 
 from __future__ import annotations
 
-import enum
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import attrs
 
 from jmsaio.errors import ProtocolError
 
 Token = TypeVar("Token")
-
-
-class State(enum.StrEnum):
-    """Where a batch is."""
-
-    WAITING = "waiting"  # never written
-    WRITTEN = "written"  # for the first time, on this connection
-    UNSURE = "unsure"  # written on a connection that was lost
-    REPEATED = "repeated"  # written on this connection and on a lost one
-    STORED = "stored"
-    REFUSED = "refused"  # certainly not stored
-    IN_DOUBT = "in doubt"
-    UNSENT = "unsent"  # certainly not stored: it never left
-
-
-class Event(enum.StrEnum):
-    """What happens to a batch."""
-
-    WRITE = "write"
-    RECEIPT = "receipt"
-    ERROR = "error"
-    LOST = "connection lost"
-    END = "time over, or closed"
-
-
-TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
-    (State.WAITING, Event.WRITE): State.WRITTEN,
-    (State.WAITING, Event.LOST): State.WAITING,
-    (State.WAITING, Event.END): State.UNSENT,
-    (State.WRITTEN, Event.RECEIPT): State.STORED,
-    (State.WRITTEN, Event.ERROR): State.REFUSED,
-    (State.WRITTEN, Event.LOST): State.UNSURE,
-    (State.WRITTEN, Event.END): State.IN_DOUBT,
-    (State.UNSURE, Event.WRITE): State.REPEATED,
-    (State.UNSURE, Event.LOST): State.UNSURE,
-    (State.UNSURE, Event.END): State.IN_DOUBT,
-    (State.REPEATED, Event.RECEIPT): State.STORED,
-    (State.REPEATED, Event.ERROR): State.IN_DOUBT,  # the first time, it might have been stored
-    (State.REPEATED, Event.LOST): State.UNSURE,
-    (State.REPEATED, Event.END): State.IN_DOUBT,
-}
-#: States of a batch that is written on the present connection and has no answer.
-UNANSWERED: Final = (State.WRITTEN, State.REPEATED)
 
 
 @attrs.define(eq=False)
@@ -78,6 +33,8 @@ class Batch(Generic[Token]):
         frame: the SEND command, whole; of a message in chunks, one for each chunk without a receipt.
         deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
         transaction: the one in which it is sent, which is rolled back instead of writing it a second time; or None.
+        written: whether it is written on the present connection, without an answer.
+        in_doubt: whether it might be stored although no answer says so.
         left: number of its entries that have no receipt, while it is written.
     """
 
@@ -88,14 +45,15 @@ class Batch(Generic[Token]):
     deadline: float
     entries: int = 1
     transaction: object = None
-    state: State = attrs.field(default=State.WAITING, init=False)
+    written: bool = attrs.field(default=False, init=False)
+    in_doubt: bool = attrs.field(default=False, init=False)
     left: int = attrs.field(default=0, init=False)
     duplicate: bool = attrs.field(default=False, init=False)
 
-    def step(self, event: Event) -> State:
-        """Change the state by an event, and return it."""
-        state = self.state = TRANSITIONS[self.state, event]
-        return state
+    def lose(self) -> None:
+        """Expect no answer any more to what was written."""
+        self.in_doubt |= self.written
+        self.written = False
 
     def drop_answered(self) -> None:
         """Leave out the entries that have a receipt, the first ones."""
@@ -134,7 +92,7 @@ class Producing(Generic[Token]):
         return self._write(batch)
 
     def _write(self, batch: Batch[Token]) -> bytes:
-        batch.step(Event.WRITE)
+        batch.written = True
         self.unanswered += 1
         self._highest = batch.sequence
         self._left = batch.left = batch.entries
@@ -170,14 +128,13 @@ class Producing(Generic[Token]):
         batches, self._batches = self._batches, deque()
         ended: list[Batch[Token]] = []
         for batch in batches:
-            if batch.transaction is not None and batch.state in UNANSWERED:
-                batch.step(Event.END)
-                ended.append(batch)
-                continue
-            if batch.left < batch.entries and batch.state in UNANSWERED:
+            if batch.written and batch.left < batch.entries:
                 batch.drop_answered()
-            batch.step(Event.LOST)
-            self._batches.append(batch)
+            if batch.written and batch.transaction is not None:
+                ended.append(batch)
+            else:
+                self._batches.append(batch)
+            batch.lose()
         return ended
 
     def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:
@@ -189,29 +146,28 @@ class Producing(Generic[Token]):
 
         Raises ProtocolError if an earlier batch has no answer. The connection must be closed then.
         """
-        return self._answered(sequence, Event.RECEIPT, duplicate)
+        return self._answered(sequence, duplicate)
 
     def refuse(self, sequence: int) -> Batch[Token] | None:
         """Process an error of the broker about a batch. Returns and raises as ``receipt``."""
-        return self._answered(sequence, Event.ERROR, False)
+        return self._answered(sequence, False, refused=True)
 
-    def _answered(self, sequence: int, event: Event, duplicate: bool) -> Batch[Token] | None:
+    def _answered(self, sequence: int, duplicate: bool, *, refused: bool = False) -> Batch[Token] | None:
         if sequence >= self._highest:
             self._left -= 1
             if self._left <= 0:
                 self._highest = -1  # even if that batch's time was over
         first = self._batches[0] if self._batches else None
-        if first is None or sequence < first.sequence or first.state not in UNANSWERED:
+        if first is None or sequence < first.sequence or not first.written:
             return None
         if sequence > first.sequence:
             raise ProtocolError(f"an answer to sequence id {sequence}, where {first.sequence} is to be answered first")
         first.left -= 1
         first.duplicate |= duplicate
-        if first.left and event is Event.RECEIPT:
+        if first.left and not refused:
             return None
         self._batches.popleft()
         self.unanswered -= 1
-        first.step(event)
         return first
 
     def has(self, transaction: object) -> bool:
@@ -220,12 +176,11 @@ class Producing(Generic[Token]):
 
     def withdraw(self, transaction: object) -> list[Batch[Token]]:
         """Remove and return the batches of a transaction that were not written."""
-        found = [each for each in self._batches if each.transaction is transaction and each.state is State.WAITING]
+        found = [each for each in self._batches if each.transaction is transaction and not each.written]
         for batch in found:
             self._batches.remove(batch)
             if self.connected:
                 self._blocked -= 1
-            batch.step(Event.END)
         return found
 
     def expire(self, now: float) -> Iterator[Batch[Token]]:
@@ -245,9 +200,9 @@ class Producing(Generic[Token]):
 
     def _end_first(self) -> Batch[Token]:
         batch = self._batches.popleft()
-        if batch.state in UNANSWERED:
+        if batch.written:
             self.unanswered -= 1
         elif self.connected:
             self._blocked -= 1
-        batch.step(Event.END)
+        batch.lose()
         return batch

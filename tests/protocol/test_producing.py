@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.producing import TRANSITIONS, UNANSWERED, Batch, Event, Producing, State
+from jmsaio.protocol.producing import Batch, Producing
 from tests.support.scripts import load
 
 pytestmark = pytest.mark.fast
-OUTCOMES = {State.STORED, State.REFUSED, State.IN_DOUBT, State.UNSENT}
-CERTAINLY_NOT_STORED = {State.REFUSED, State.UNSENT}
 
 
 @attrs.define(eq=False)
@@ -25,7 +23,8 @@ class Sent:
     batch: Batch[int]
     stored: bool = False  # by the broker, whether or not the client knows
     left: int = 0  # entries without a receipt
-    outcome: State | None = None
+    writes: int = 0  # connections on which it was written
+    ended: bool = False
 
 
 class ProducingMachine(RuleBasedStateMachine):
@@ -46,27 +45,27 @@ class ProducingMachine(RuleBasedStateMachine):
 
     @property
     def pending(self) -> list[Sent]:
-        return [sent for sent in self.sent if sent.outcome is None]
+        return [sent for sent in self.sent if not sent.ended]
 
     def written(self, frames: list[bytes]) -> None:
         """The broker receives frames: in the order of sending, with ids that grow beyond what it has not answered."""
         for frame in frames:
             sent = self.sent[int.from_bytes(frame[4:6])]
-            assert sent.outcome is None
+            assert not sent.ended
+            sent.writes += 1
             assert sent.batch.frame == frame and len(frame) == 6 * sent.left
             if self.on_wire:
                 assert self.sent.index(self.on_wire[-1]) < self.sent.index(sent)
                 assert self.on_wire[-1].batch.sequence < sent.batch.sequence
             self.on_wire += [sent] * sent.left
 
-    def ended(self, batch: Batch[int], expected: set[State]) -> None:
+    def ended(self, batch: Batch[int], *, answers: int = 0) -> None:
         """A batch has its outcome: the first of all that have none, once, and a true one."""
         sent = self.pending[0]
         assert batch is sent.batch
-        assert batch.state in expected
-        sent.outcome = batch.state
-        assert sent.stored or sent.outcome is not State.STORED
-        assert not (sent.stored and sent.outcome in CERTAINLY_NOT_STORED)
+        sent.ended = True
+        assert batch.in_doubt == (sent.writes > answers)
+        assert batch.in_doubt or not sent.stored, "certainly not stored"
 
     def cut(self) -> None:
         self.producing.lose()
@@ -103,7 +102,6 @@ class ProducingMachine(RuleBasedStateMachine):
     def answer(self, refused: bool) -> None:
         """The broker answers what was written first, also if its time was over."""
         sent = self.on_wire.pop(0)
-        repeated = sent.batch.state is State.REPEATED
         more = sent in self.on_wire
         self.answered.append(sent.batch.sequence)
         if refused:
@@ -112,11 +110,14 @@ class ProducingMachine(RuleBasedStateMachine):
             sent.stored = sent.stored or not more
             sent.left -= 1
             batch = self.producing.receipt(sent.batch.sequence)
-        if sent.outcome is not None or (more and not refused):
+        if sent.ended or (more and not refused):
             assert batch is None
+        elif refused:
+            assert batch is not None
+            self.ended(batch, answers=1)
         else:
-            assert batch is sent.batch
-            self.ended(batch, {(State.IN_DOUBT if repeated else State.REFUSED) if refused else State.STORED})
+            assert batch is sent.batch and sent.stored
+            sent.ended = True
         self.written(self.producing.release())
 
     @rule(refused=st.booleans())
@@ -128,7 +129,7 @@ class ProducingMachine(RuleBasedStateMachine):
                 answered = self.producing.refuse if refused else self.producing.receipt
                 assert answered(sequence) is None
 
-    @precondition(lambda self: len(set(self.on_wire)) > 1 and self.on_wire[0].outcome is None)
+    @precondition(lambda self: len(set(self.on_wire)) > 1 and not self.on_wire[0].ended)
     @rule()
     def answer_out_of_order(self) -> None:
         with pytest.raises(ProtocolError, match="is to be answered first"):
@@ -140,13 +141,13 @@ class ProducingMachine(RuleBasedStateMachine):
         self.now += seconds
         for batch in self.producing.expire(self.now):
             assert batch.deadline <= self.now
-            self.ended(batch, {State.IN_DOUBT, State.UNSENT})
+            self.ended(batch)
         assert all(sent.batch.deadline > self.now for sent in self.pending)
 
     @rule()
     def end(self) -> None:
         for batch in self.producing.end():
-            self.ended(batch, {State.IN_DOUBT, State.UNSENT})
+            self.ended(batch)
         assert not self.pending
 
     @invariant()
@@ -154,9 +155,9 @@ class ProducingMachine(RuleBasedStateMachine):
         pending = self.pending
         assert len(self.producing._batches) == len(pending)
         assert self.producing.deadline == (pending[0].batch.deadline if pending else None)
-        waiting = [sent.batch for sent in pending if sent.batch.state in UNANSWERED]
+        waiting = [sent.batch for sent in pending if sent.batch.written]
         assert self.producing.unanswered == len(waiting)
-        assert list(dict.fromkeys(sent.batch for sent in self.on_wire if sent.outcome is None)) == waiting
+        assert list(dict.fromkeys(sent.batch for sent in self.on_wire if not sent.ended)) == waiting
         if self.producing.connected and not self.on_wire:
             assert not pending, "what was held back is written when nothing is unanswered"
 
@@ -173,21 +174,6 @@ def test_the_guides_have_the_tables_and_the_drawing() -> None:
     for guide, part in ((script.GUIDE, script.machines()), (script.TRANSACTIONS, script.transaction())):
         written = guide.read_text(encoding="utf-8").partition(script.BEGIN)[2].partition(script.END)[0].strip()
         assert written == part, "run python .mkdocs/protocol.py"
-
-
-def test_the_table_has_every_event_that_can_happen() -> None:
-    open_states = set(State) - OUTCOMES
-    assert {state for state, _ in TRANSITIONS} == open_states
-    for state in open_states:
-        events = {event for found, event in TRANSITIONS if found is state}
-        answers = {Event.RECEIPT, Event.ERROR} if state in UNANSWERED else {Event.WRITE}
-        assert events == answers | {Event.LOST, Event.END}
-
-
-def test_a_batch_that_might_be_stored_is_never_called_unsent() -> None:
-    reached = {TRANSITIONS[state, event] for state in (State.UNSURE, State.REPEATED) for event in Event
-               if (state, event) in TRANSITIONS}  # fmt: skip
-    assert not reached & CERTAINLY_NOT_STORED
 
 
 def test_a_receipt_of_a_batch_whose_time_was_over_is_not_that_of_the_next_with_its_id() -> None:
@@ -207,7 +193,7 @@ def test_a_batch_held_back_is_unsent_when_its_time_is_over() -> None:
     producing.connect()
     producing.add(batch(5, deadline=1.0))
     producing.add(batch(3, deadline=1.0))
-    assert [ended.state for ended in producing.expire(1.0)] == [State.IN_DOUBT, State.UNSENT]
+    assert [ended.in_doubt for ended in producing.expire(1.0)] == [True, False]
     assert producing.unanswered == 0
     assert producing.add(batch(6)) == b"frame 6"
 

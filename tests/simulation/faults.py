@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from jmsaio.protocol import messages
 from jmsaio.protocol.messages import SendReceipt
-from jmsaio.protocol.producing import Producing, State
+from jmsaio.protocol.producing import Producing
 from jmsaio.protocol.transacting import Move, Transacting
 from jmsaio.rules import record_life as life
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
@@ -27,7 +27,7 @@ def drop_unconfirmed() -> AbstractContextManager[Any]:
     usual = Producing.connect
 
     def connect(self: Producing[Any]) -> list[bytes]:
-        for batch in [batch for batch in self._batches if batch.state is State.UNSURE]:
+        for batch in [batch for batch in self._batches if batch.in_doubt]:
             self._batches.remove(batch)
         return usual(self)
 
@@ -95,7 +95,7 @@ def confirm_too_early() -> AbstractContextManager[Any]:
 
     def ended(self: Producer, error: Any, assigned: str) -> None:
         while (batch := next(iter(self._producing._batches), None)) is not None:
-            if batch.state is not State.WRITTEN:
+            if not batch.written or batch.in_doubt:
                 break
             self._producing.receipt(batch.sequence)
             self._report(batch, None, None)

@@ -105,7 +105,7 @@ class WireTransport:
     @property
     def link_listeners(self) -> set[LinkListener]:
         """Functions called when the connection to the broker is lost or restored."""
-        return self._client.link.listeners
+        return self._client.listeners
 
     async def check_reachable(self) -> None:
         """Wait up to ``connect_timeout`` until a broker accepts this client.

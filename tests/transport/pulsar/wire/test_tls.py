@@ -21,10 +21,11 @@ from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.protocol.commands import Command, LookupType, encode_command
 from jmsaio.transport.base import ReaderOptions, SenderOptions, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.wire.connections.answers import Backoff
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
 from jmsaio.transport.pulsar.wire.connections.topics import Topics
 from jmsaio.transport.pulsar.wire.transport import open_transport
+from jmsaio.transport.waiting import Tasks
 from tests.kit.records import Outcomes, record, tell_each
 from tests.support.certificates import make_authority, make_certificate
 from tests.support.secure import SecureBroker
@@ -207,7 +208,7 @@ async def test_a_token_goes_over_tls_and_the_broker_is_found_by_its_tls_url(file
         trusted = str(files / "authority.pem")
         config = first.config(auth_plugin="token", auth_params=f"token:{SECRET}", tls_trust_certs_file_path=trusted)
         pool = Pool(config, tasks)
-        found = await Topics(pool, config).owner(TOPIC)
+        found = await Topics(pool, config, Backoff()).owner(TOPIC)
         assert found.address.broker == second.url
         for peer in (first, second):
             assert [fields["auth_data"] for fields in peer.all(Command.CONNECT)] == [SECRET.encode()]

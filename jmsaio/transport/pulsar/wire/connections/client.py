@@ -9,8 +9,6 @@ import weakref
 from itertools import count
 from random import random
 
-import attrs
-
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     BrokerUnavailableError,
@@ -26,61 +24,11 @@ from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.clock import Clock, clock_of
 from jmsaio.transport.pulsar.wire.connections.answers import STABLE, Backoff
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
 from jmsaio.transport.pulsar.wire.connections.topics import Topics
 from jmsaio.transport.pulsar.wire.records.unsettled import UnsettledEntries
+from jmsaio.transport.waiting import Tasks
 
 _log = logging.getLogger(__name__)
-
-
-@attrs.define(eq=False)
-class Link:
-    """The connection of one client as a whole: it is lost while no broker is connected."""
-
-    url: str
-    _tasks: Tasks
-    _backoff: Backoff
-    listeners: set[LinkListener] = attrs.field(factory=set, init=False)
-    loss: JMSError | None = attrs.field(default=None, init=False)
-    _since: float = attrs.field(default=-math.inf, init=False)  # when it was connected again
-    _failures: int = attrs.field(default=0, init=False)
-
-    def lost(self, pool: Pool, error: JMSError) -> None:
-        """Report the loss of the last connection, and connect again."""
-        if self.loss is not None:
-            return
-        text = f"the connection to {self.url} is lost: {error}; it connects again by itself when it can"
-        self.loss = BrokerUnavailableError(text)
-        self.report(LinkChange(text, self.loss, whole=True))
-        self._tasks.start(self._connect(pool))
-
-    async def _connect(self, pool: Pool) -> None:
-        loop = asyncio.get_running_loop()
-        begun, refusal = loop.time(), False
-        self._failures = 0 if begun - self._since >= STABLE else self._failures + 1
-        while True:
-            if self._failures:
-                await asyncio.sleep(self._backoff.delay(self._failures, random()))
-            try:
-                await pool.connect_service()
-                break
-            except JMSError as error:
-                self._failures += 1
-                if isinstance(error, JMSSecurityError) and not refusal:
-                    refusal = True
-                    self.report(LinkChange(str(error), error, whole=True))
-        self.loss = None
-        self._since = loop.time()
-        seconds = self._since - begun
-        self.report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))
-
-    def report(self, change: LinkChange) -> None:
-        """Call the listeners with a change, or with what no call reports."""
-        for listener in list(self.listeners):
-            try:
-                listener(change)
-            except Exception:  # an error of one listener must not keep the others from knowing
-                _log.exception("a listener of the connection to %s failed", self.url)
 
 
 class Client:
@@ -89,6 +37,7 @@ class Client:
     Attributes:
         share: bytes that all receivers together can have sent ahead.
         ids: numbers of producers and consumers, which are never used twice.
+        loss: the error while no broker is connected.
     """
 
     def __init__(self, config: Configuration) -> None:
@@ -97,12 +46,15 @@ class Client:
         self.clock: Clock = clock_of(self.loop)
         self.tasks = Tasks()
         self.backoff = Backoff(config.initial_backoff, config.max_backoff)
-        self.link = Link(config.service_url, self.tasks, self.backoff)
-        self.pool = Pool(config, self.tasks, lambda error: self.link.lost(self.pool, error))
-        self.topics = Topics(self.pool, config)
+        self.pool = Pool(config, self.tasks, self._lost)
+        self.topics = Topics(self.pool, config, self.backoff)
         self.share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         self.ids = count(1)
         self.closed = False
+        self.listeners: set[LinkListener] = set()
+        self.loss: JMSError | None = None
+        self._since = -math.inf  # when a broker was connected again
+        self._failures = 0
         self._unsettled: weakref.WeakValueDictionary[tuple[str, str], UnsettledEntries] = weakref.WeakValueDictionary()
         self._forks = forks.count
 
@@ -119,11 +71,48 @@ class Client:
             self._unsettled[topic, subscription] = found
         return found
 
-    def report(self, text: str) -> None:
-        """Report a loss that no call reports: to the listeners, or else in the log."""
-        if not self.link.listeners:
+    def _lost(self, error: JMSError) -> None:
+        """Report the loss of the last connection, and connect again."""
+        if self.loss is not None:
+            return
+        text = f"the connection to {self.config.service_url} is lost: {error}; it connects again by itself when it can"
+        self.loss = BrokerUnavailableError(text)
+        self.report(LinkChange(text, self.loss, whole=True))
+        self.tasks.start(self._connect())
+
+    async def _connect(self) -> None:
+        begun, refusal = self.loop.time(), False
+        self._failures = 0 if begun - self._since >= STABLE else self._failures + 1
+        while True:
+            if self._failures:
+                await asyncio.sleep(self.backoff.delay(self._failures, random()))
+            try:
+                await self.pool.connect_service()
+                break
+            except JMSError as error:
+                self._failures += 1
+                if isinstance(error, JMSSecurityError) and not refusal:
+                    refusal = True
+                    self.report(LinkChange(str(error), error, whole=True))
+        self.loss = None
+        self._since = self.loop.time()
+        seconds = self._since - begun
+        text = f"the connection to {self.config.service_url} is back after {seconds:.0f} s"
+        self.report(LinkChange(text, whole=True))
+
+    def report(self, change: LinkChange) -> None:
+        """Call the listeners with a change of the connection, or with what no call reports."""
+        for listener in list(self.listeners):
+            try:
+                listener(change)
+            except Exception:  # an error of one listener must not keep the others from knowing
+                _log.exception("a listener of the connection to %s failed", self.config.service_url)
+
+    def report_loss(self, text: str) -> None:
+        """Report the loss of a message that no call reports: to the listeners, or else in the log."""
+        if not self.listeners:
             _log.error("%s", text)
-        self.link.report(LinkChange(text, TransportError(text)))
+        self.report(LinkChange(text, TransportError(text)))
 
     def check(self) -> None:
         """Raise ObjectClosedError after close, and ForkError in a child process."""

@@ -37,7 +37,7 @@ from jmsaio.transport.pulsar.admin.credentials import (
 )
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from jmsaio.transport.pulsar.wire.connections.connection import Address, Connection
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks, shielded
+from jmsaio.transport.waiting import Tasks, shielded
 
 #: Characters of the longest name in the DNS.
 _LONGEST_HOST: Final = 253

@@ -27,10 +27,10 @@ _MODES: Final = {"PersistentOnly": 0, "NonPersistentOnly": 1, "AllTopics": 2}
 class Topics:
     """Questions about topics, each bounded by the time-out of requests."""
 
-    def __init__(self, pool: Pool, config: Configuration) -> None:
+    def __init__(self, pool: Pool, config: Configuration, backoff: Backoff) -> None:
         self._pool = pool
         self._timeout = config.operation_timeout
-        self._backoff = Backoff(config.initial_backoff, config.max_backoff)
+        self._backoff = backoff
         given: Mapping[str, Any] = config.client
         self._listener: str | None = given.get("listener_name")
         self._most_redirects = config.max_lookup_redirects

@@ -100,7 +100,7 @@ class ArrivingEntries:
             self._loop.call_later(_AGAIN[times - 1], self._request_again, key, at.number)
         elif times == most + 1 or not at.persistent:
             kept = "it stays unacknowledged" if at.persistent else "the topic does not store it"
-            at.client.report(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
+            at.client.report_loss(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
 
     def _request_again(self, key: EntryId, registration: int) -> None:
         if registration == self._at.number and self._at.connection is not None:  # else it comes by itself
@@ -133,7 +133,7 @@ class ArrivingEntries:
         """Acknowledge a chunk of a message that was given up."""
         self._at.acknowledge([place])
         if metadata.chunk_id == (metadata.num_chunks_from_msg or 0) - 1:
-            self._at.client.report(
+            self._at.client.report_loss(
                 f"a message in chunks of {self._at.topic} is lost: its last chunk (ID:{place[0]}:{place[1]}) was "
                 f"stored more than {self._expiry:g} s after the others, which are acknowledged; "
                 "expireTimeOfIncompleteChunkedMessageMillis should be longer than sendTimeoutMs of its sender"

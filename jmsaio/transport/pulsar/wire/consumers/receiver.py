@@ -151,14 +151,14 @@ class WireReceiver:
 
     def _refused(self, topic: str, error: JMSError | None) -> None:
         """Report that the broker refuses a consumer, unless the whole connection is refused; None: no longer."""
-        if error is not None and self._client.link.loss is None:
+        if error is not None and self._client.loss is None:
             self._refusals.add(topic)
-            self._client.link.report(LinkChange(str(error), error, receiver=self))
+            self._client.report(LinkChange(str(error), error, receiver=self))
         elif error is None and topic in self._refusals:
             self._refusals.discard(topic)
             if not self._refusals:
                 text = f"subscription {self.subscription.name} of {topic} is back"
-                self._client.link.report(LinkChange(text, receiver=self))
+                self._client.report(LinkChange(text, receiver=self))
 
     def _of(self, record: SetAside) -> Consumer | None:
         """Return the consumer of a record."""

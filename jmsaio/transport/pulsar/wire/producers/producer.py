@@ -43,7 +43,7 @@ from jmsaio.protocol.commands import Command, CompressionType, ProducerAccessMod
 from jmsaio.protocol.compression import compressor
 from jmsaio.protocol.messages import SendReceipt, send
 from jmsaio.protocol.metadata import Metadata, encode_metadata
-from jmsaio.protocol.producing import Batch, Producing, State
+from jmsaio.protocol.producing import Batch, Producing
 from jmsaio.transport.base import LinkChange, SenderOptions, Token
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.window import Window
@@ -184,8 +184,8 @@ class Producer:
         """End with an error: all records fail."""
         self.flush()
         self._failed()
-        if isinstance(error, JMSSecurityError) and self._client.link.loss is None:
-            self._client.link.report(LinkChange(str(error), error))
+        if isinstance(error, JMSSecurityError) and self._client.loss is None:
+            self._client.report(LinkChange(str(error), error))
         for batch in list(self._waiting):
             self._refuse(batch, error)
         for ended in self._producing.end():
@@ -433,11 +433,10 @@ class Producer:
 
     def _report_failure(self, batch: Batch[Token], error: JMSError) -> None:
         transaction = cast(WireTransaction | None, batch.transaction)
-        if transaction is not None and batch.state is State.IN_DOUBT:
+        if transaction is not None and batch.in_doubt:
             self._unsure.add(transaction)
         # A transaction without all its batches is never committed.
-        state = batch.state if transaction is None else State.UNSENT
-        self._report(batch, None, self._failure_of(state, error))
+        self._report(batch, None, self._failure_of(error, in_doubt=batch.in_doubt and transaction is None))
 
     def withdraw(self, transaction: WireTransaction) -> None:
         """Fail what was not written of a transaction that can't be committed: later it would stall the topic."""
@@ -467,15 +466,15 @@ class Producer:
         if filled in self._waiting and filled.transaction is not None:
             del self._waiting[filled]
             filled.transaction.fail(error)
-            self._settle(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
+            self._settle(filled.tokens, filled.size, None, self._failure_of(error))
 
-    def _failure_of(self, state: State, error: JMSError) -> JMSError:
-        """Return the error of records whose batch ended in ``state``; one for want of an answer names an outage."""
-        what, code, outage = f"send to {self.topic}: {error}", error.error_code, self._client.link.loss
+    def _failure_of(self, error: JMSError, *, in_doubt: bool = False) -> JMSError:
+        """Return the error of records that failed; one for want of an answer names an outage."""
+        what, code, outage = f"send to {self.topic}: {error}", error.error_code, self._client.loss
         if outage is not None and code in (_LATE, _CLOSED):
             what, error = f"{what}; {outage}", outage
         made: JMSError
-        if state is State.IN_DOUBT:
+        if in_doubt:
             kind = RefusedInDoubtError if isinstance(error, JMSSecurityError) else SendInDoubtError
             made = kind(f"{what}; the message might be stored; send it again only if a duplicate does no harm", code)
         elif isinstance(error, JMSSecurityError | ResourceAllocationError):

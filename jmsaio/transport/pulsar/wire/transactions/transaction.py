@@ -24,10 +24,9 @@ from jmsaio.protocol.metadata import TxnId
 from jmsaio.protocol.transacting import Event, Move, State, Transacting
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.connections.client import Client
-from jmsaio.transport.pulsar.wire.connections.tasks import shielded
 from jmsaio.transport.pulsar.wire.records.record import Entry, OwnerAcks
 from jmsaio.transport.pulsar.wire.transactions.coordinators import LONGER, Answer, Coordinators
-from jmsaio.transport.waiting import Waiters
+from jmsaio.transport.waiting import Waiters, shielded
 
 #: Codes of an answer to END for a transaction that has ended, or that the coordinator has forgotten.
 _ENDED: Final = frozenset({"TransactionNotFound", "InvalidTxnStatusError"})

@@ -21,7 +21,7 @@ from jmsaio.errors import (
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.pulsar.wire.connections.connection import Address
 from jmsaio.transport.pulsar.wire.connections.pool import UNREACHABLE, Pool
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
+from jmsaio.transport.waiting import Tasks
 from tests.protocol.server_errors import ServerError
 from tests.support.issuer import Issuer, make_keys
 from tests.transport.pulsar.admin.test_rest import Answer, scripted

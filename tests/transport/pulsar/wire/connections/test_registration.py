@@ -15,8 +15,8 @@ from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.connections.answers import Backoff
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import MOST_IDS, Registration
-from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
 from jmsaio.transport.pulsar.wire.transport import WireTransport
+from jmsaio.transport.waiting import Tasks
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Peer
 
