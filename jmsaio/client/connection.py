@@ -38,7 +38,7 @@ from jmsaio.model.destinations import TemporaryQueue, TemporaryTopic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.headers import JMSX
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.public import CONNECTION_NAMES, answers, created_by, public
+from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from jmsaio.rules.lifecycle import Event, State
@@ -53,7 +53,6 @@ _log = logging.getLogger(__name__)
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 
-@answers(CONNECTION_NAMES)
 @public
 @created_by("jmsaio.connect or factory.create_connection")
 @attrs.define(eq=False)

@@ -34,7 +34,7 @@ from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.tracing import EndpointTrace
-from jmsaio.model.public import CONSUMER_NAMES, answers, created_by, public
+from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.clock import Timer
 
@@ -53,7 +53,6 @@ class HasOnMessage(Protocol):
 MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
-@answers(CONSUMER_NAMES)
 @public
 @created_by("session.create_consumer")
 @attrs.define(eq=False)

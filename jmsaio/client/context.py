@@ -28,10 +28,9 @@ from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.public import CONNECTION_NAMES, SESSION_NAMES, answers, created_by, public
+from jmsaio.model.public import created_by, public
 
 
-@answers(CONNECTION_NAMES, SESSION_NAMES)
 @public
 @created_by("factory.create_context")
 @attrs.define(eq=False)

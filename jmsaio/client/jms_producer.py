@@ -24,10 +24,9 @@ from jmsaio.model.messages.kinds import MessageLike, Sendable, is_foreign, outgo
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property, PropertyView
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.public import PRODUCER_NAMES, answers, created_by, public
+from jmsaio.model.public import created_by, public
 
 
-@answers(PRODUCER_NAMES)
 @public
 @created_by("context.create_producer")
 @attrs.define(eq=False)

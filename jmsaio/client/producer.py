@@ -27,7 +27,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.modes import DeliveryMode
-from jmsaio.model.public import PRODUCER_NAMES, answers, created_by, public
+from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import OutgoingRecord
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class SendOptions(TypedDict, total=False):
     delivery_delay: Duration | None
 
 
-@answers(PRODUCER_NAMES)
 @public
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)

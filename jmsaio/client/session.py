@@ -35,13 +35,12 @@ from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.public import SESSION_NAMES, answers, created_by, public
+from jmsaio.model.public import created_by, public
 from jmsaio.model.schema import Schema
 
 _log = logging.getLogger(__name__)
 
 
-@answers(SESSION_NAMES)
 @public
 @created_by("connection.create_session")
 @attrs.define(eq=False)

@@ -1,4 +1,4 @@
-"""How public names appear, and names of other libraries."""
+"""How public names appear, and names of Java."""
 
 from __future__ import annotations
 
@@ -150,51 +150,6 @@ def test_a_class_of_java_is_found_under_the_name_it_has_here(java: str) -> None:
     with pytest.warns(DeprecationWarning, match=rf"write jmsaio\.{CLASSES[java]} instead of {java}"):
         found = getattr(jmsaio, java)
     assert found is getattr(jmsaio, CLASSES[java])
-
-
-PLAIN: list[tuple[type[Any], str, str]] = [
-    (jmsaio.TextMessage, "ack", "await message.acknowledge()"),
-    (jmsaio.Message, "nack", "await session.recover()"),
-    (jmsaio.TextMessage, "body", "message.text"),
-    (jmsaio.BytesMessage, "data", "message.get_body(bytes)"),
-    (jmsaio.MapMessage, "json", "message.get_body(dict)"),
-    (jmsaio.Message, "headers", "message.properties"),
-    (jmsaio.Message, "id", "message.jms_message_id"),
-    (jmsaio.Message, "reply_to", "message.jms_reply_to"),
-    (jmsaio.Message, "correlation_id", "message.jms_correlation_id"),
-    (jmsaio.Connection, "is_connected", "connection.state is ConnectionState.CONNECTED"),
-    (jmsaio.Connection, "subscribe", "session.create_consumer(topic)"),
-    (jmsaio.Session, "subscribe", "session.create_consumer(topic)"),
-    (jmsaio.Context, "subscribe", "session.create_consumer(topic)"),
-    (jmsaio.MessageConsumer, "get", "await consumer.receive(timeout=1)"),
-    (jmsaio.MessageProducer, "put", "await producer.send(body)"),
-]
-
-
-@pytest.mark.parametrize(("kind", "name", "meant"), PLAIN)
-def test_a_plain_name_is_answered_with_what_to_write_and_nothing_else(kind: type[Any], name: str, meant: str) -> None:
-    made: Any = kind() if issubclass(kind, jmsaio.Message) else object.__new__(kind)
-    for use in (lambda: getattr(made, name), lambda: setattr(made, name, 1)):
-        with pytest.raises(AttributeError) as error:
-            use()
-        said = "".join(traceback.format_exception_only(error.value))
-        assert f"'{kind.__name__}' object has no attribute '{name}': write " in said and meant in said
-        assert "Did you mean" not in said
-    assert not hasattr(made, name)
-
-
-def test_a_subclass_of_an_application_can_have_such_a_name() -> None:
-    class Order(jmsaio.TextMessage):
-        def __init__(self) -> None:
-            super().__init__("x")
-            self.id = 5
-
-    assert Order().id == 5
-
-
-def test_the_module_answers_plain_names() -> None:
-    with pytest.raises(AttributeError, match=r"has no attribute 'Client': write jmsaio\.connect\(url\)"):
-        _ = jmsaio.Client  # type: ignore[attr-defined]  # what is tested
 
 
 async def test_a_missing_async_or_await_is_named() -> None:

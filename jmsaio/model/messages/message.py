@@ -13,7 +13,6 @@ from jmsaio.model.arguments import check_flag, check_int, check_optional_text, s
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
 from jmsaio.model.messages.properties import MessageSource as MessageSource, Properties, Property as Property
-from jmsaio.model.public import MESSAGE_NAMES, answers
 from jmsaio.model.values import is_kind
 from jmsaio.model.wire import DELIVERY_COUNT
 
@@ -32,7 +31,6 @@ class Receiving(Protocol):
         """Answer a message that it delivered; see ``Message.reply``."""
 
 
-@answers(MESSAGE_NAMES)
 class Message(Properties):
     """A message without a body, and the base of all messages.
 
