@@ -52,9 +52,7 @@ def columns_written() -> str:
 def options() -> str:
     """Return the options as a Markdown table."""
     lines = ["| option | use | default | what it does |", "|---|---|---|---|"]
-    lines += [
-        _line(each.name, each.uses, _default(each.default), each.doc, "*" if each.admin else "") for each in OPTIONS
-    ]
+    lines += [_line(each.name, each.uses, _default(each.default), each.doc) for each in OPTIONS]
     lines += [_line(name, tuple(Use), "", doc) for name, doc in _CONNECTION]
     return "\n".join(lines)
 
@@ -136,9 +134,9 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _line(name: str, uses: tuple[Use, ...], default: str, doc: str, mark: str = "") -> str:
+def _line(name: str, uses: tuple[Use, ...], default: str, doc: str) -> str:
     used = "all" if uses == tuple(Use) else ", ".join(each.value for each in uses)
-    return f"| `{name}`{mark} | {used} | {default} | {_cell(doc)} |"
+    return f"| `{name}` | {used} | {default} | {_cell(doc)} |"
 
 
 def _default(text: str) -> str:

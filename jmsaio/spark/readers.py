@@ -28,7 +28,7 @@ from jmsaio.model.destinations import destination_text
 from jmsaio.model.schema import Schema
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
-from jmsaio.spark.planning.batch_planning import find_schemas, plan_batch, source_of
+from jmsaio.spark.planning.batch_planning import admin_of, find_schemas, plan_batch, source_of
 from jmsaio.spark.planning.plan import share_tasks
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.stream_planning import StreamPlanner
@@ -128,7 +128,7 @@ def _batches(
             if value is None:
                 arrays = batches.batch(columns).columns
             else:
-                here.run(outage.wait(partial(value.learn, here.transport.admin, columns["schema_version"])))
+                here.run(outage.wait(partial(value.learn, admin_of(here.transport), columns["schema_version"])))
                 values, problems = value.array(columns)
                 arrays = batches.batch(columns, problems).columns
                 arrays.insert(index, values)

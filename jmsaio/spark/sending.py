@@ -26,7 +26,6 @@ from jmsaio.errors import (
     SendInDoubtError,
 )
 from jmsaio.model.destinations import Queue, parse_destination_text, resolve
-from jmsaio.model.log_fields import log_fields
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
@@ -36,7 +35,7 @@ from jmsaio.spark.model.dedup import Sent, choose_partition
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions, Use
 from jmsaio.spark.options.table import SCHEMAS
-from jmsaio.spark.planning.batch_planning import find_schemas
+from jmsaio.spark.planning.batch_planning import admin_of, find_schemas
 from jmsaio.spark.planning.tolerance import Outage
 from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_collection, worker
 from jmsaio.transport.base import Sender, SenderOptions, Transaction, Transport
@@ -204,11 +203,7 @@ class Sending:
 
     async def _check_deduplication(self, topic: str) -> None:
         """Check that the broker deduplicates a topic; otherwise it would store the rows of a repeated task twice."""
-        admin = self.transport.admin
-        if admin is None:
-            text = "can't check whether the broker deduplicates %s: jms.usePulsarAdmin is false"
-            _log.warning(text, topic, extra=log_fields(destination=topic))
-            return
+        admin = admin_of(self.transport)
         first, *_ = await list_partitions(admin, topic)
         if not (await admin.log(first)).deduplication:
             raise ConfigurationError(

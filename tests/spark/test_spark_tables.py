@@ -49,7 +49,7 @@ def lines() -> dict[str, list[str]]:
 def test_every_option_has_its_line_in_the_guide() -> None:
     found = lines()
     for row in OPTIONS:
-        name, use, default, doc = found[f"`{row.name}`" + ("*" if row.admin else "")]
+        name, use, default, doc = found[f"`{row.name}`"]
         assert name
         assert use == ("all" if len(row.uses) == len(Use) else ", ".join(each.value for each in row.uses))
         assert default.replace("`", "") == row.default.replace("`", "")

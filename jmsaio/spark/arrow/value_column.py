@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.schemas.reading import SchemaReader, json_text, schema_reader
-from jmsaio.errors import ConfigurationError, MessageFormatError, NotFoundError
+from jmsaio.errors import MessageFormatError, NotFoundError
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
 from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.options.values import refuse
@@ -36,10 +36,10 @@ class ValueColumn:
     wanted: Schema | None = None
     _readers: dict[bytes, SchemaReader | str | None] = attrs.field(factory=dict, init=False)
 
-    async def learn(self, admin: Admin | None, versions: Iterable[bytes | None]) -> None:
+    async def learn(self, admin: Admin, versions: Iterable[bytes | None]) -> None:
         """Fetch the schemas of records' versions that are not known yet.
 
-        Raises ConfigurationError without administration, JMSSecurityError without the permission to read schemas.
+        Raises JMSSecurityError without the permission to read schemas.
         """
         topic = split_partition(self.topic)[0]
         for version in set(versions) - self._readers.keys() - {None}:
@@ -47,8 +47,6 @@ class ValueColumn:
             if not is_version(version):
                 self._readers[version] = IMPOSSIBLE_VERSION
                 continue
-            if admin is None:
-                raise ConfigurationError("option schema needs jms.usePulsarAdmin=true, which returns schemas")
             number = int.from_bytes(version, "big")
             try:
                 self._readers[version] = schema_reader(await admin.schema(topic, number), self.wanted)

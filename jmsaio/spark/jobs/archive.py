@@ -192,8 +192,7 @@ def _start(session: SparkSession, order: ArchiveOrder, pace: Pace) -> StreamingQ
     options = order.reader_options()
     if not order.fail_on_data_loss:
         options["dataLossFolder"] = f"{order.folder}/{_UNREPORTED}"
-    has_admin = parse_options(options, Use.READ_STREAM).configuration().use_pulsar_admin  # else no entry is counted
-    if pace.entries is not None and has_admin:
+    if pace.entries is not None:
         options["maxEntriesPerTrigger"] = str(pace.entries)
         if pace.interval is not None:
             options |= {"minEntriesPerTrigger": str(pace.entries), "maxTriggerDelay": f"{pace.interval} s"}
@@ -204,8 +203,6 @@ def _start(session: SparkSession, order: ArchiveOrder, pace: Pace) -> StreamingQ
     writer = writer.partitionBy("destination", "date").option("checkpointLocation", located(order.folder, CHECKPOINT))
     if pace.interval is None:
         writer = writer.trigger(availableNow=True)
-    elif not has_admin:
-        writer = writer.trigger(processingTime=f"{pace.interval} seconds")
     with set_for_now(session, _SETTINGS):
         return writer.start(located(order.folder))
 

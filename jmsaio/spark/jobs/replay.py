@@ -26,7 +26,7 @@ from jmsaio.spark.jobs.archive import read_archive
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.status import CHECKPOINT
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.batch_planning import list_sources
+from jmsaio.spark.planning.batch_planning import admin_of, list_sources
 from jmsaio.spark.session import located, read_text
 from jmsaio.spark.worker import configuration_of
 from jmsaio.transport.registry import connected
@@ -181,7 +181,7 @@ async def same_partitions(configuration: Configuration, targets: Iterable[Replay
                 if dedup:
                     raise ConfigurationError(f"dedup: {each.target} does not exist; create it first") from None
                 continue
-            if dedup and transport.admin is not None and not (await transport.admin.log(topics[0])).deduplication:
+            if dedup and not (await admin_of(transport).log(topics[0])).deduplication:
                 raise ConfigurationError(
                     f"dedup: the broker does not deduplicate {each.target}; switch it on (brokerDeduplicationEnabled, "
                     "or set-deduplication of the namespace or topic), or replay as new"

@@ -14,7 +14,7 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
-from jmsaio.spark.planning.batch_planning import Backlog, find_stores, list_sources, source_of
+from jmsaio.spark.planning.batch_planning import Backlog, admin_of, find_stores, list_sources, source_of
 from jmsaio.spark.planning.plan import GONE, Behind, from_json, locate
 from jmsaio.spark.planning.ranges import Loss
 from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses
@@ -119,4 +119,4 @@ async def _find(
         found = {topic: locate(topic, places[topic], stores[topic]) for topic in places if topic in stores}
         starts = {topic: place for topic, (place, _) in found.items()}
         losses += [loss for _, loss in found.values() if loss is not None]
-        return starts, await Backlog(transport).find(starts, stores), [str(loss) for loss in losses]
+        return starts, await Backlog(admin_of(transport)).find(starts, stores), [str(loss) for loss in losses]

@@ -317,6 +317,8 @@ def _full_name(name: str, text: str, given: str, namespace: str) -> str:
 
 def _check(given: Given) -> None:
     """Check the destination, and options against each other."""
+    if given.use is not Use.WRITE and not given.configuration.use_pulsar_admin:
+        raise ConfigurationError(f"a read {_NO_ADMIN}: set webServiceUrl", key="jms.usePulsarAdmin")
     resolved = given.resolved
     if resolved is not None:
         for topic in resolved.topics if resolved.pattern is None else (resolved.pattern,):
@@ -329,18 +331,14 @@ def _check(given: Given) -> None:
             raise InvalidDestinationError(f"{shown(name)} stands for several topics; write to one of them instead")
     for option, reason in _contradictions(given):
         raise given.refuse(option, reason)
-    if resolved is not None and resolved.pattern is not None and not given.configuration.use_pulsar_admin:
-        raise InvalidDestinationError(f"{shown(given.options.destination)}: a pattern {_NO_ADMIN}")
 
 
 def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
     """Yield each option that lacks what it needs, unless it has its default, or contradicts others, and the reason."""
     options, defaults = given.options, attrs.fields_dict(SourceOptions)
     for row in OPTIONS:
-        if not row.field or row.combined or (value := getattr(options, row.field)) == defaults[row.field].default:
+        if not row.field or row.combined or getattr(options, row.field) == defaults[row.field].default:
             continue
-        if row.admin and not given.configuration.use_pulsar_admin and value not in SCHEMAS[Use.WRITE]:
-            yield row.name, _NO_ADMIN
         if row.needs and row.needs not in given.texts:
             yield row.name, f"has no effect without {row.needs}"
     if options.view is View.PENDING and not isinstance(options.destination, Queue):
@@ -361,6 +359,11 @@ def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
     if options.transaction and not given.configuration.enable_transaction:
         yield "transaction", "needs enableTransaction, which is false"
     schema, words = options.schema, SCHEMAS[given.use]
+    if not given.configuration.use_pulsar_admin:
+        if options.dedup:
+            yield "dedup", _NO_ADMIN
+        if schema not in (None, *words):
+            yield "schema", _NO_ADMIN
     if isinstance(schema, str) and schema not in (*words, LATEST):
         yield "schema", f"must be {', '.join(words)}, {LATEST} or the number of a version"
     if schema not in (None, *words) and given.resolved is None:

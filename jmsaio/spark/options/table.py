@@ -111,7 +111,7 @@ class SourceOptions:
     value_schema: Schema | None = attrs.field(default=None, repr=False)
     # fmt: off
     view: View = option(
-        View.ALL, "view", _BATCH, read=values.word_of(View), admin=True,
+        View.ALL, "view", _BATCH, read=values.word_of(View),
         doc="`all`: all stored messages. `pending`: messages that the queue's subscription has not acknowledged when "
         "the query is planned; entries are read completely",
     )
@@ -129,7 +129,7 @@ class SourceOptions:
         "A property of another type is NULL, unless it converts without loss, such as a short to an INT",
     )
     schema: str | int | None = option(
-        None, "schema", _ALL, read=values.word_or_number, admin=True,
+        None, "schema", _ALL, read=values.word_or_number,
         doc="for reading, adds the column `value`, the body decoded by its schema: `auto`, with all versions in one "
         "type, `latest`, or the number of the version that all are converted to. A write sends the column `value`: "
         "`avro`, `json` or `string`, with a schema of its type, `latest` or a version of the topic's. See "
@@ -161,23 +161,23 @@ class SourceOptions:
         doc="publish time after the last message; overrides `endingOffsets`. A stream then [ends](#streams) there",
     )
     min_partitions: int | None = option(
-        None, "minPartitions", _READS, read=values.number(100_000), admin=True,
+        None, "minPartitions", _READS, read=values.number(100_000),
         doc="approximate minimum number of tasks",
     )
     max_entries_per_partition: int = option(
-        50_000, "maxEntriesPerPartition", _READS, read=values.number(), admin=True,
+        50_000, "maxEntriesPerPartition", _READS, read=values.number(),
         doc="maximum entries per task",
     )
     max_entries_per_trigger: int | None = option(
-        None, "maxEntriesPerTrigger", _STREAM, shown="no limit", read=values.number(), admin=True,
+        None, "maxEntriesPerTrigger", _STREAM, shown="no limit", read=values.number(),
         doc="maximum entries per micro-batch, divided by the partitions' backlogs",
     )
     max_bytes_per_trigger: int | None = option(
-        None, "maxBytesPerTrigger", _STREAM, shown="no limit", read=values.number(), admin=True,
+        None, "maxBytesPerTrigger", _STREAM, shown="no limit", read=values.number(),
         doc="maximum bytes per micro-batch, estimated by mean entry size",
     )
     min_entries_per_trigger: int | None = option(
-        None, "minEntriesPerTrigger", _STREAM, shown="1", read=values.number(), admin=True,
+        None, "minEntriesPerTrigger", _STREAM, shown="1", read=values.number(),
         doc="entries that a micro-batch waits for; ignored with the trigger `availableNow`",
     )
     max_trigger_delay: float = option(
@@ -189,15 +189,15 @@ class SourceOptions:
         doc="minimum time between requests for new messages, up to 60 s",
     )
     subscription: str | None = option(
-        None, "subscription", _STREAM, admin=True,
+        None, "subscription", _STREAM,
         doc="subscription that is moved after each committed micro-batch, so that the broker retains unread messages",
     )
     shared_cursor: bool = option(
-        False, "sharedCursor", _STREAM, read=values.flag, admin=True, needs="subscription",
+        False, "sharedCursor", _STREAM, read=values.flag, needs="subscription",
         doc="move `subscription` even if consumers use it: they do not receive messages that the stream has read",
     )
     move_cursor: bool = option(
-        True, "moveCursor", _STREAM, read=values.flag, admin=True, needs="subscription",
+        True, "moveCursor", _STREAM, read=values.flag, needs="subscription",
         doc="`false`: the stream neither starts at `subscription` nor moves it. The application moves it, such as "
         "`foreachBatch` after storing a micro-batch. Deleted messages that it has acknowledged are no loss",
     )
@@ -232,7 +232,7 @@ class SourceOptions:
         doc="bytes of messages that end an Arrow batch",
     )
     dedup: bool = option(
-        False, "dedup", _WRITE, shown="off", read=values.one_of({"off": False, "columns": True}), admin=True,
+        False, "dedup", _WRITE, shown="off", read=values.one_of({"off": False, "columns": True}),
         doc="`columns`: the broker drops rows that are sent again, see [writing](#writing)",
     )
     transaction: bool = option(

@@ -142,7 +142,6 @@ class OptionRow:
         read: parses the text; raises ValueError with the reason.
         field: field of ``SourceOptions`` with the value; "" without one.
         combined: other options determine the value as well.
-        admin: a value other than the default needs the broker's REST interface.
         needs: name of an option without which a value other than the default has no effect; "" without one.
     """
 
@@ -153,7 +152,6 @@ class OptionRow:
     read: Callable[[str], object] = not_empty
     field: str = ""
     combined: bool = False
-    admin: bool = False
     needs: str = ""
 
 

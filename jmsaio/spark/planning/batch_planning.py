@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from jmsaio.config import Configuration, ConsumerConfig
+from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
     ConfigurationError,
@@ -20,11 +20,10 @@ from jmsaio.errors import (
     JMSSecurityError,
     MessageFormatError,
     NotFoundError,
-    OperationTimeoutError,
 )
 from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.schema import Schema
-from jmsaio.model.topic_names import partition_name, split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, View
@@ -45,15 +44,13 @@ from jmsaio.spark.planning.plan import (
 )
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.spark.planning.tolerance import report_loss
-from jmsaio.transport.base import Admin, ReaderOptions, Transport
+from jmsaio.transport.base import Admin, Transport
 from jmsaio.transport.subscriptions import is_away, list_matching, list_partitions
 from jmsaio.transport.waiting import together
 
 T = TypeVar("T")
 #: Topics requested at the same time: a broker can't answer for thousands at once.
 _AT_ONCE: Final = 16
-#: Seconds to wait for the first record after a publish time, and for closing that reader.
-_FIRST: Final = 30.0
 _GONE: Final = "there is no such topic, or partition"
 _WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
 
@@ -66,25 +63,28 @@ def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
     return attrs.evolve(source, subscription=configuration.queue_subscription(source.subscription))
 
 
+def admin_of(transport: Transport) -> Admin:
+    """Return the administration; raise ConfigurationError if the options rule it out."""
+    if transport.admin is None:
+        reason = "the broker's REST interface tells what topics store; set jms.usePulsarAdmin=true and webServiceUrl"
+        raise ConfigurationError(reason, key="jms.usePulsarAdmin")
+    return transport.admin
+
+
 async def list_sources(
     transport: Transport, source: Resolved, *, may_miss: bool = False, known: Container[str] = ()
 ) -> list[str]:  # fmt: skip
     """Return the full names of a destination's topics without partitions, and of its partitions.
 
     A missing topic is left out with ``may_miss``; topics in ``known`` had no partitions before, and are not requested
-    again. Without administration, a missing topic is created if the broker does that.
+    again.
 
     Raises:
-        ConfigurationError: the destination is a pattern, and there is no administration.
+        ConfigurationError: there is no administration.
         NotFoundError: a topic does not exist.
         InvalidDestinationError: the pattern is not a regular expression.
     """
-    admin = transport.admin
-    if admin is None:
-        if source.pattern is not None:
-            reason = "option jms.usePulsarAdmin: topics that match a pattern are listed by the administration only"
-            raise ConfigurationError(f"{reason}; list them with multi:", key="jms.usePulsarAdmin")
-        return list(itertools.chain(*await together(_probe(transport, topic) for topic in source.topics)))
+    admin = admin_of(transport)
     if source.pattern is not None:
         return await list_matching(admin, source.pattern)
     listed = await for_each([topic for topic in source.topics if topic not in known], partial(list_partitions, admin))
@@ -123,9 +123,9 @@ async def find_schemas(
         ConfigurationError: a topic has no such schema, topics have different ones, or it can't be used.
         NotFoundError: a topic does not exist.
     """
-    wanted, admin = options.schema, transport.admin
+    wanted, admin = options.schema, admin_of(transport)
     parts = await list_sources(transport, source_of(options, configuration))
-    if wanted is None or admin is None:  # the options were checked
+    if wanted is None:
         return []
     found = await for_each(dict.fromkeys(split_partition(part)[0] for part in parts), partial(_schemas, admin, wanted))
     if wanted in SCHEMAS[Use.READ]:
@@ -153,91 +153,50 @@ async def _schemas(admin: Admin, wanted: str | int, topic: str) -> list[Schema]:
     return []
 
 
-async def _probe(transport: Transport, topic: str) -> list[str]:
-    """Find a topic's partitions without administration: they are numbered, up to the first missing one."""
-    with suppress(InvalidDestinationError):
-        await transport.end(topic)
-        return [topic]
-    found: list[str] = []
-    with suppress(NotFoundError):
-        for index in itertools.count():
-            await transport.end(partition_name(topic, index))
-            found.append(partition_name(topic, index))
-    return found
-
-
 async def find_stores(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
-    """Return what topics store now, by name; topics that do not exist are left out.
-
-    Without administration, ledgers are unknown.
-    """
+    """Return what topics store now, by name; topics that do not exist are left out."""
     found = await for_each(topics, partial(_find_store, transport))
     return {topic: store for topic, store in found.items() if store is not None}
 
 
 async def _find_store(transport: Transport, topic: str) -> Stored | None:
     """Return what one topic stores now; None if it does not exist."""
-    admin = transport.admin
-    if admin is None:
-        return stored(None, await transport.end(topic))
     try:
-        log = await admin.log(topic)
+        log = await admin_of(transport).log(topic)
     except (NotFoundError, InvalidDestinationError):  # deleted, and perhaps created again with partitions
         return None
     return stored(log, None if log.is_readable_known else await transport.end(topic))
 
 
 async def first_since(transport: Transport, topic: str, store: Stored, time: int) -> Place | None:
-    """Return the first stored entry published at ``time`` (ms since the epoch) or later; None without one.
-
-    A reader finds it if the administration is missing, or not allowed to peek at messages.
-
-    Raises:
-        OperationTimeoutError: the record was not received within 30 seconds.
-    """
+    """Return the first stored entry published at ``time`` (ms since the epoch) or later; None without one."""
     if store.end is None or store.first >= store.end:
         return None
-    with suppress(JMSSecurityError):
-        if transport.admin is not None:
-            first = await transport.admin.first_since(topic, time)
-            found = store.normal(Place(first.ledger, first.entry))
-            return found if found < store.end else None
-    reader = await transport.open_reader(ReaderOptions(topic, ConsumerConfig(receiver_queue_size=1), time))
-    try:
-        if await reader.at_end():
-            return None
-        for record in await reader.read(1, _FIRST):
-            return Place(record.message_id.ledger, record.message_id.entry)
-        if await reader.at_end():
-            return None
-    finally:
-        await reader.aclose(_FIRST)
-    raise OperationTimeoutError(f"{topic}: no message from publish time {time} ms on within {_FIRST:g} s")
+    first = await admin_of(transport).first_since(topic, time)
+    found = store.normal(Place(first.ledger, first.entry))
+    return found if found < store.end else None
 
 
 @attrs.define(eq=False)
 class Backlog:
-    """Finds the backlog of topics. The publish time of the oldest unread message needs the administration."""
+    """Finds the backlog of topics."""
 
-    transport: Transport
+    admin: Admin
     _times: dict[str, tuple[Place, str | None]] = attrs.field(init=False, factory=dict)
 
     async def find(self, start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
         """Return the backlog after the offsets, by partition. A time is requested once for each place."""
         behind, places = lag(start, stores), first_unread(start, stores)
-        if self.transport.admin is not None:
-            waiting = [topic for topic, one in behind.items() if one.entries]
-            unknown = [topic for topic in waiting if self._times.get(topic, ("",))[0] != places[topic]]
-            times = await for_each(unknown, lambda topic: self._time(topic, places[topic]))
-            self._times |= {topic: (places[topic], time) for topic, time in times.items()}
-            behind |= {topic: attrs.evolve(behind[topic], oldest=self._times[topic][1]) for topic in waiting}
-        return behind
+        waiting = [topic for topic, one in behind.items() if one.entries]
+        unknown = [topic for topic in waiting if self._times.get(topic, ("",))[0] != places[topic]]
+        times = await for_each(unknown, lambda topic: self._time(topic, places[topic]))
+        self._times |= {topic: (places[topic], time) for topic, time in times.items()}
+        return behind | {topic: attrs.evolve(behind[topic], oldest=self._times[topic][1]) for topic in waiting}
 
     async def _time(self, topic: str, place: Place) -> str | None:
         """Return the publish time of an entry; None if it can't be read, or not with this client's permissions."""
-        assert self.transport.admin is not None
         try:
-            return time_text((await self.transport.admin.entry(topic, WireId(place.ledger, place.entry))).publish_time)
+            return time_text((await self.admin.entry(topic, WireId(place.ledger, place.entry))).publish_time)
         except (AdminError, JMSSecurityError) as error:
             if is_away(error):
                 raise
@@ -249,7 +208,6 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
 
     Raises:
         DataLossError: a given start or end is not stored, and ``fail_on_data_loss`` is set.
-        ConfigurationError: pending messages are to be read, and there is no administration.
         NotFoundError: a topic or the subscription does not exist.
     """
     stores = await find_stores(transport, await list_sources(transport, source))
@@ -260,11 +218,8 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
         found = whole(topic, stores[topic], starts[topic], end) if topic in starts else None
         if found is None or options.view is not View.PENDING:
             return found
-        if transport.admin is None:
-            reason = "option view = pending: only the REST interface reports what a subscription has acknowledged"
-            raise ConfigurationError(f"{reason}; set jms.usePulsarAdmin=true and webServiceUrl", key="view")
         assert source.subscription is not None
-        return pending(found, await transport.admin.cursor(topic, source.subscription))
+        return pending(found, await admin_of(transport).cursor(topic, source.subscription))
 
     ranges = [found for found in (await for_each(stores, one)).values() if found is not None]
     return split(ranges, options.min_partitions, options.max_entries_per_partition)

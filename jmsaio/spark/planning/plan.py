@@ -36,7 +36,7 @@ class Stored:
     """Readable contents of a topic without partitions, or of one partition.
 
     Attributes:
-        ledgers: oldest first; empty if they are unknown, or the topic has none yet.
+        ledgers: oldest first; empty if the topic has none yet.
         end: place after the last readable entry; None if the topic never had one.
         intact_from: place from which nothing was ever deleted; None if unknown.
     """
@@ -54,15 +54,14 @@ class Stored:
     def is_unused(self) -> bool:
         """True if nothing is stored, and perhaps never was: the topic has no place to start at yet."""
         is_empty = not any(ledger.entries for ledger in self.ledgers)
-        return self.end is None or bool(self.ledgers and self.intact_from is None and is_empty)
+        return self.end is None or (self.intact_from is None and is_empty)
 
     def normal(self, place: Place) -> Place:
         """Return the normal form of a place: before a stored entry, else at the end of the newest ledger.
 
         The end of a ledger, the start of the next one and any place in an empty ledger between them are the same place:
         the start of the next ledger that has entries. It stays valid when earlier ledgers are deleted. In this form,
-        places of one topic are ordered as their messages, and equal places are equal. If the ledgers are unknown, the
-        place is returned unchanged.
+        places of one topic are ordered as their messages, and equal places are equal.
         """
         for ledger in self.ledgers:
             if ledger.id == place.ledger and place.entry < ledger.entries:
@@ -83,9 +82,7 @@ class Stored:
         return sum(ledger.bytes for ledger in self.ledgers) // entries if entries else None
 
     def before(self, place: Place, entries: int) -> Place:
-        """Return the place ``entries`` before ``place``, or the start, of its ledger if others are unknown."""
-        if not self.ledgers:
-            return Place(place.ledger, max(0, place.entry - entries))
+        """Return the place ``entries`` before ``place``, or the start."""
         for ledger in reversed(self.ledgers):
             if ledger.id > place.ledger:
                 continue
@@ -96,15 +93,14 @@ class Stored:
         return min(self.first, place)
 
 
-def stored(log: TopicLog | None, last: WireId | None) -> Stored:
-    """Combine a topic's log, None without administration, and its last entry, used only if the log lacks it."""
-    ledgers = () if log is None else log.ledgers
-    if log is not None and log.is_readable_known:
-        last = log.last_readable
-    if log is None or not ledgers:
-        return Stored((), None if last is None else Place(last.ledger, last.entry + 1))
-    mark = log.kept_after
+def stored(log: TopicLog, last: WireId | None) -> Stored:
+    """Combine a topic's log and its last entry, used only if the log lacks it."""
+    ledgers, mark = log.ledgers, log.kept_after
     one = Stored(ledgers, None, None if mark is None else Place(mark.ledger, mark.entry + 1))
+    if not ledgers:
+        return one
+    if log.is_readable_known:
+        last = log.last_readable
     if last is not None:  # if the topic has grown since, the end of the known ledgers
         end = Place(last.ledger, last.entry + 1)
     elif log.last is None:  # everything was deleted; nothing waits for a transaction
@@ -120,7 +116,7 @@ def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]
     The broker deletes the oldest ledgers first, and retains what a durable subscription has not acknowledged. A ledger
     missing between others, or after the place of such a subscription, was therefore empty.
     """
-    if not store.ledgers or store.end is None or place == BEGINNING:
+    if store.end is None or place == BEGINNING:
         return store.normal(place), None
     last = store.ledgers[-1]
     if place.ledger < store.ledgers[0].id and (store.intact_from is None or place < store.intact_from):
@@ -149,7 +145,7 @@ def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> 
 
 
 def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
-    """Estimate the bytes of a range's entries by the mean size of each ledger; unknown ledgers have none."""
+    """Estimate the bytes of a range's entries by the mean size of each ledger."""
     known = {ledger.id: ledger for ledger in ledgers if ledger.entries}
     runs = [(known[run.ledger], run.entries) for run in range.runs() if run.ledger in known]
     return round(sum(ledger.bytes * entries / ledger.entries for ledger, entries in runs))
@@ -162,7 +158,7 @@ def pending(range: Range, cursor: Cursor) -> Range | None:
     if start >= range.end:
         return None
     left = _clipped(attrs.evolve(range, start=start, acknowledged=cursor.deleted))
-    return left if not left.ledgers or left.entries() else None
+    return left if left.entries() else None
 
 
 def _clipped(range: Range) -> Range:
@@ -176,16 +172,13 @@ def _clipped(range: Range) -> Range:
 def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000) -> list[Range]:
     """Cut ranges between whole entries, each into about equal ranges, in proportion to its entries.
 
-    A range without known ledgers stays whole; one without entries is left out. ``min_partitions`` can only be reached
-    if there are as many entries.
+    A range without entries is left out. ``min_partitions`` can only be reached if there are as many entries.
     """
-    counts = [one.entries() if one.ledgers else 0 for one in ranges]
+    counts = [one.entries() for one in ranges]
     total, wanted = sum(counts), min_partitions or 1
     cut: list[Range] = []
     for one, entries in zip(ranges, counts, strict=True):
-        if not one.ledgers:
-            cut.append(one)
-        elif entries:
+        if entries:
             by_share = _divided(entries * min(wanted, total), total)
             cut += _cut(one, entries, max(by_share, _divided(entries, max_entries)))
     return cut
@@ -194,7 +187,7 @@ def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entrie
 def share_tasks(
     ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000
 ) -> list[tuple[Range, ...]]:  # fmt: skip
-    """Divide ranges among tasks, in their order. Small ranges share tasks; one with unknown ledgers is not small.
+    """Divide ranges among tasks, in their order. Small ranges share tasks.
 
     There are at least ``min_partitions`` tasks if there are as many ranges, each with up to ``max_entries``.
     """
@@ -202,7 +195,7 @@ def share_tasks(
     tasks: list[list[Range]] = []
     entries = size = 0
     for one in ranges:
-        count = one.entries() if one.ledgers else max_entries
+        count = one.entries()
         entries, size = entries + count, size + count * one.size
         is_small = entries <= min(_SMALL_ENTRIES, max_entries) and size <= _SMALL_BYTES
         if not tasks or len(tasks[-1]) == most or not is_small:
@@ -304,7 +297,7 @@ def _start(topic: str, start: Offsets, store: Stored) -> tuple[Place, Loss | Non
 
 def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -> Behind:
     end = store.end if end is None or store.end is None else min(end, store.end)
-    if end is None or start >= end or not store.ledgers:
+    if end is None or start >= end:
         return Behind(0, 0)
     left = Range(topic, start, end, store.entries)
     return Behind(left.entries(), weigh(left, store.ledgers))
@@ -312,7 +305,7 @@ def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -
 
 @attrs.frozen
 class Step:
-    """End of the next batch of a stream; it has no ``entries`` if the ledgers are unknown."""
+    """End of the next batch of a stream, and the number of its entries."""
 
     end: dict[str, Place]
     entries: int
@@ -332,7 +325,7 @@ def advance(
 
     A limit is divided in proportion to the backlog of each partition. Each partition receives an entry or more; if
     there are fewer entries than partitions, some receive one in this batch and others in the next. A partition without
-    an offset starts at its oldest message. One with unknown ledgers is read up to its end.
+    an offset starts at its oldest message.
 
     Args:
         max_entries: maximum entries of all partitions together, exact; None: no limit.
@@ -411,8 +404,6 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
     """Return the place ``entries`` entries after ``start``."""
     assert store.end is not None
     end = store.end if until is None else min(until, store.end)
-    if not store.ledgers:
-        return max(start, end)
     place = start
     for run in Range(topic, start, end, store.entries).runs() if start < end else ():
         if not entries:

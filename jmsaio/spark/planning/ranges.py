@@ -14,7 +14,7 @@ from jmsaio.spark.model.place import Place
 
 #: A closed range of entries.
 Span = tuple[EntryId, EntryId]
-#: Start of any topic whose oldest ledger is unknown.
+#: Start of any topic.
 BEGINNING: Final = Place(0, 0)
 _UNBOUND: Final = 2**63
 _end: Final = itemgetter(1)  # of a span, or of a pair of places
@@ -41,7 +41,7 @@ class Range:
 
     Attributes:
         topic: full name of a topic without partitions, or of one partition.
-        ledgers: id and number of entries of each ledger in the range; empty if unknown.
+        ledgers: id and number of entries of each ledger in the range.
         acknowledged: spans of entries to leave out, in order.
         size: estimated mean bytes of an entry; 0 if unknown.
     """
@@ -49,7 +49,7 @@ class Range:
     topic: str
     start: Place
     end: Place
-    ledgers: tuple[tuple[int, int], ...] = ()
+    ledgers: tuple[tuple[int, int], ...]
     acknowledged: tuple[Span, ...] = ()
     size: int = attrs.field(default=0, eq=False)
 
@@ -59,10 +59,9 @@ class Range:
         return self.end.ledger, self.end.entry + (self.end.batch > 0)
 
     def runs(self) -> list[EntryRun]:
-        """Return the range's entries without acknowledged ones; with unknown ledgers, those that must exist."""
-        ledgers = self.ledgers or ((self.end.ledger, self.stop[1]),)
+        """Return the range's entries without acknowledged ones."""
         found: list[EntryRun] = []
-        for ledger, entries in ledgers:
+        for ledger, entries in self.ledgers:
             first = self.start.entry if ledger == self.start.ledger else 0
             stop = min(entries, self.stop[1]) if ledger == self.end.ledger else entries
             if self.start.ledger <= ledger <= self.end.ledger and first < stop:
@@ -70,7 +69,7 @@ class Range:
         return found
 
     def entries(self) -> int:
-        """Count the entries without acknowledged ones; if the ledgers are unknown, return a minimum."""
+        """Count the entries without acknowledged ones."""
         return sum(run.entries for run in self.runs())
 
 
@@ -159,9 +158,7 @@ class RangeCheck:
 
     @property
     def is_last(self) -> bool:
-        """True if only the rest of the last entry can be missing. Without ledgers: False before its ledger."""
-        if not self._range.ledgers and self._seen[0] < self._range.end.ledger:
-            return self.done
+        """True if only the rest of the last entry can be missing."""
         return self.done or not self._missing_before(self._range.stop)
 
     def select(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Selected:
@@ -276,9 +273,6 @@ class RangeCheck:
         ledger, number = self._seen
         if entry <= (ledger, number + 1):
             return []
-        if not self._range.ledgers:
-            run = EntryRun(entry[0], number + 1 if entry[0] == ledger else 0, entry[1])
-            return [run] if run.first < run.stop else []
         found = []
         for index in range(max(0, bisect_left(self._runs, (ledger, number + 1)) - 1), len(self._runs)):
             run = self._runs[index]

@@ -10,8 +10,6 @@ earlier and continues from there; its records are read. Entries that it does not
 * not for readers, otherwise. An entry that the broker itself can't read looks the same.
 
 A batch is stored and sent whole, so a part of one that a second reader does not deliver either is lost as well.
-
-Without administration, it is unknown which ledgers are stored, so nothing counts as lost.
 """
 
 from __future__ import annotations
@@ -44,6 +42,7 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.spark.model.place import Place, place_of
 from jmsaio.spark.options.parse import SourceOptions
+from jmsaio.spark.planning.batch_planning import admin_of
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Gap, Loss, Range, RangeCheck
 from jmsaio.spark.planning.tolerance import Outage, report_loss
@@ -92,6 +91,7 @@ class RangeReading:
     ) -> None:  # fmt: skip
         self._fields = fields
         self._transport = transport
+        self._admin = admin_of(transport)
         self._range = range
         self._options = options
         self._configuration = configuration
@@ -202,11 +202,9 @@ class RangeReading:
         return True
 
     async def _find_ledgers(self) -> Stored | None:
-        """Return the topic's ledgers, as far as known; None if the topic does not exist."""
-        if self._transport.admin is None:
-            return self._store
+        """Return the topic's ledgers; None if the topic does not exist."""
         try:
-            return Stored(await self._transport.admin.ledgers(self._range.topic), None)
+            return Stored(await self._admin.ledgers(self._range.topic), None)
         except NotFoundError:
             return None
 
@@ -308,9 +306,8 @@ class RangeReading:
 
     async def _may_end_chunks(self, gap: Gap) -> bool:
         """Return True if a chunked message ends in a gap; if that can't be determined, True only once."""
-        if self._transport.admin is not None:
-            with contextlib.suppress(JMSSecurityError):  # without the right to read what is stored
-                return await self._last_chunk(gap, counts=False) is not None
+        with contextlib.suppress(JMSSecurityError):  # without the right to read what is stored
+            return await self._last_chunk(gap, counts=False) is not None
         return not self._silences
 
     async def _is_over(self) -> bool:
@@ -328,13 +325,13 @@ class RangeReading:
 
         Such a message belongs to the range of its last chunk, and is read when that is stored.
         """
-        admin, gap = self._transport.admin, self._check.rest()
-        if admin is None or gap is None:
+        gap = self._check.rest()
+        if gap is None:
             return False
         try:
             for run in gap.missing:
                 for entry in range(run.first, run.stop):
-                    if not (await admin.entry(self._range.topic, WireId(run.ledger, entry))).chunks_left:
+                    if not (await self._admin.entry(self._range.topic, WireId(run.ledger, entry))).chunks_left:
                         return False
         except (TransportError, JMSSecurityError):
             return False  # unknown: keep waiting
@@ -389,13 +386,10 @@ class RangeReading:
 
         ``counts`` reduces the number of entries that this range can still check.
         """
-        admin = self._transport.admin
-        if admin is None:
-            return None
         try:
             for run in gap.missing:
                 for entry in range(run.first, min(run.stop, run.first + self._chunk_queries)):
-                    stored = await admin.entry(self._range.topic, WireId(run.ledger, entry))
+                    stored = await self._admin.entry(self._range.topic, WireId(run.ledger, entry))
                     self._chunk_queries -= counts
                     if stored.chunks_left == 0:
                         return Place(run.ledger, entry)
@@ -407,8 +401,7 @@ class RangeReading:
 
     async def _message_in(self, missing: Iterable[EntryRun]) -> Place | None:
         """Return the first checked entry that the broker stores as a message; None if none is, or unknown."""
-        admin = self._transport.admin
-        if admin is None or self._config.read_compacted:
+        if self._config.read_compacted:
             return None
         for run in missing:
             for entry in range(run.first, min(run.stop, run.first + self._message_queries)):
@@ -419,9 +412,8 @@ class RangeReading:
         return None
 
     async def _is_message(self, entry: WireId) -> bool:
-        assert self._transport.admin is not None
         try:
-            return (await self._transport.admin.entry(self._range.topic, entry)).is_message
+            return (await self._admin.entry(self._range.topic, entry)).is_message
         except TransportError as error:
             if _is_outage(error):
                 raise
@@ -434,7 +426,7 @@ class RangeReading:
         """
         found = gap.end if gap.end < self._range.end else None
         came_of = -1 if found is None else found.ledger  # stored, since a record of it was received
-        if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
+        if any(run.ledger != came_of for run in gap.missing):
             store = await self._outage.wait(self._find_ledgers)
             stored = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
             gone = [run for run in gap.missing if run.ledger not in stored]

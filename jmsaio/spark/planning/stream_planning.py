@@ -19,6 +19,7 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import LATEST, SourceOptions
 from jmsaio.spark.planning.batch_planning import (
     Backlog,
+    admin_of,
     find_stores,
     first_since,
     for_each,
@@ -194,12 +195,12 @@ class StreamPlanner:
         self._batch = Behind(0, 0)  # backlog before the newest batch
         self._reported: tuple[Offsets, float | None] | None = None  # what ``_behind`` is for
         self._outage = Outage(options.outage_timeout)
-        self._backlog = Backlog(transport)
+        self._backlog = Backlog(admin_of(transport))
         self._losses = 0  # found by this planner
         self._cursor: StreamCursor | None = None
         self._unmoved: list[str] = []  # topics whose subscription could not be moved
-        if options.subscription is not None and transport.admin is not None:
-            self._cursor = StreamCursor(transport.admin, options.subscription, options.shared_cursor)
+        if options.subscription is not None:
+            self._cursor = StreamCursor(admin_of(transport), options.subscription, options.shared_cursor)
 
     async def initial(self) -> dict[str, Any]:
         """Return the start of a new query: its subscription's position if that exists, else that of the options.

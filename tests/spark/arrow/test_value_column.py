@@ -130,9 +130,6 @@ def test_json_that_arrow_can_not_hold_is_null_with_the_reason(kind: pa.DataType,
 def test_an_error_of_the_broker_is_raised() -> None:
     with pytest.raises(jmsaio.AdminError, match="away"):
         read(STRUCT, Registry(jmsaio.AdminError("away")), (0, b"x"))
-    with pytest.raises(jmsaio.ConfigurationError, match="usePulsarAdmin"):
-        read(STRUCT, None, (0, b"x"))
-    assert read(STRUCT, None, (None, b"x")) == ([None], {})
 
 
 @pytest.mark.parametrize(

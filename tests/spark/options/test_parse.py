@@ -263,15 +263,8 @@ REFUSED = [
     ({"authParams": "env:TOKEN"}, READ, "option authParams needs authPlugin, such as 'token'"),
     ({"authParams": "file:", "authPlugin": "token"}, READ, "option authParams = 'file:': names nothing"),
     ({"allowInlineSecret": "1"}, READ, "option allowInlineSecret = '1': must be true or false"),
-    (OFF | {"minPartitions": "4"}, READ, f"option minPartitions = '4': {NEEDS}"),
-    (OFF | {"maxEntriesPerPartition": "4"}, READ, NEEDS),
-    (OFF | {"view": "pending"}, READ, f"option view = 'pending': {NEEDS}"),
-    (OFF | {"queue": "regex:a.*"}, READ, f"Queue('regex:a.*'): a pattern {NEEDS}"),
-    (OFF | {"maxEntriesPerTrigger": "4"}, STREAM, NEEDS),
-    (OFF | {"maxBytesPerTrigger": "4"}, STREAM, NEEDS),
-    (OFF | {"minEntriesPerTrigger": "4"}, STREAM, NEEDS),
-    (OFF | {"subscription": "s"}, STREAM, f"option subscription = 's': {NEEDS}"),
-    (OFF | {"schema": "auto"}, READ, f"option schema = 'auto': {NEEDS}"),
+    (OFF, READ, f"a read {NEEDS}: set webServiceUrl"),
+    (OFF, STREAM, f"a read {NEEDS}"),
     (OFF | {"schema": "latest"}, WRITE, f"option schema = 'latest': {NEEDS}"),
     (OFF | {"dedup": "columns"}, WRITE, f"option dedup = 'columns': {NEEDS}"),
 ]  # fmt: skip
@@ -305,7 +298,6 @@ def test_a_selector_is_refused_in_its_own_words() -> None:
 
 
 def test_without_the_rest_interface_the_rest_is_open() -> None:
-    assert read(**OFF, startingTime="5", view="all").starting_time == 5
     assert write(**OFF, dedup="off").dedup is False
     assert write(**OFF, schema="json").schema == "json"
 
@@ -467,16 +459,6 @@ def test_a_destination_is_a_queue_or_a_topic(option: str, text: str, destination
 def test_a_destination_says_whether_it_is_a_queue_or_a_topic() -> None:
     with pytest.raises(InvalidDestinationError, match="must be written queue://name or topic://name"):
         parse_destination({"destination": "a"}, Use.WRITE)
-
-
-@pytest.mark.parametrize("row", [row for row in OPTIONS if row.admin], ids=lambda row: row.name)
-def test_what_needs_the_rest_interface_is_refused_without_it(row: object) -> None:
-    name, use = row.name, row.uses[0]  # type: ignore[attr-defined]  # an OptionRow; pytest's ids hide its type
-    options = {"url": "pulsar://host", "queue": "a", "subscription": "s"} if use is Use.READ_STREAM else {}
-    options |= {"url": "pulsar://host", "queue": "a", name: TEXTS.get(name, "1")}
-    parse_options(options, use)
-    with pytest.raises(ConfigurationError, match=r"needs the broker's REST interface, which jms.usePulsarAdmin=false"):
-        parse_options({**options, "jms.usePulsarAdmin": "false"}, use)
 
 
 def test_a_batch_and_a_stream_start_at_their_own_ends() -> None:

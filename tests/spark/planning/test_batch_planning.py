@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator
 from typing import Any, NoReturn
 
 import attrs
@@ -14,7 +13,7 @@ import pytest
 from jmsaio.codec.schemas.reading import schema_reader
 from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.config import load
-from jmsaio.errors import ConfigurationError, DataLossError, JMSSecurityError, NotFoundError
+from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import partition_names
@@ -38,13 +37,6 @@ from tests.spark.seam import HANG, Seam, source
 from tests.support.broker import TestBroker
 
 SEVEN = [f"m{number}" for number in range(7)]
-
-
-@pytest.fixture
-async def without_admin(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
-    transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
-    yield Seam(transport)
-    await transport.aclose(HANG)
 
 
 def pending(topic: str) -> tuple[Resolved, SourceOptions]:
@@ -146,22 +138,6 @@ async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam
     assert await plan_batch(seam.transport, *later) == []
 
 
-async def test_a_reader_finds_a_publish_time_without_the_right_to_peek(
-    seam: Seam, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuse(admin: object, topic: str, time: int) -> NoReturn:
-        raise JMSSecurityError("no right to peek")
-
-    monkeypatch.setattr(type(seam.transport.admin), "first_since", refuse)
-    topic = await seam.topic("early")
-    await asyncio.sleep(0.05)
-    time = int(seam.transport.clock.now() * 1000)
-    await asyncio.sleep(0.05)
-    await seam.send(topic, "late")
-    assert await seam.all_texts(await plan_batch(seam.transport, *source(topic, starting_time=time))) == ["late"]
-    assert await plan_batch(seam.transport, *source(topic, starting_time=time + 3_600_000)) == []
-
-
 async def test_topics_are_asked_side_by_side_and_those_of_a_pattern_are_listed_in_one_call(
     seam: Seam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,27 +203,11 @@ async def test_what_a_queue_has_acknowledged_is_not_pending(seam: Seam) -> None:
         await plan_batch(seam.transport, attrs.evolve(queue, subscription="absent"), view)
 
 
-@pytest.mark.parametrize("partitions", [0, 2])
-async def test_without_administration_each_partition_is_one_range(
-    pulsar: Seam, without_admin: Seam, partitions: int
-) -> None:
-    topic = await pulsar.topic(partitions=partitions)
-    names = partition_names(topic, partitions)
-    for name in names:
-        await pulsar.send(name, *SEVEN)
-    many = source(topic, min_partitions=9, max_entries_per_partition=2)
-    ranges = await plan_batch(without_admin.transport, *many)
-    assert [one.topic for one in ranges] == names
-    assert await without_admin.all_texts(ranges) == SEVEN * len(names)
-
-
-async def test_without_administration_there_are_no_patterns_and_no_pending_view(without_admin: Seam) -> None:
-    with pytest.raises(ConfigurationError, match="multi:"):
-        await list_sources(without_admin.transport, resolve(Topic("regex:x.*")))
-    topic = f"persistent://public/default/pending-{uuid.uuid4()}"
-    await without_admin.send(topic, "x")
-    with pytest.raises(ConfigurationError, match="view = pending"):
-        await plan_batch(without_admin.transport, *pending(topic))
+async def test_without_administration_nothing_is_planned(pulsar_broker: TestBroker) -> None:
+    transport = await open_transport(load(pulsar_broker.service_url, use_pulsar_admin=False))
+    with pytest.raises(ConfigurationError, match=r"usePulsarAdmin=true and webServiceUrl"):
+        await plan_batch(transport, *source("a"))
+    await transport.aclose(HANG)
 
 
 def test_a_queue_has_the_subscription_of_its_name_or_of_the_configuration() -> None:

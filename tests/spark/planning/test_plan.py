@@ -52,18 +52,16 @@ def log(
         (log(WireId(8, 2), None, known=False), None, (5, 0)),
         (log(WireId(8, 2), None), None, (5, 0)),  # a transaction began with the first entry
         (log(None, None), None, (8, 3)),  # all of it was deleted
-        (None, WireId(8, 2), (8, 3)),
     ],
 )
 def test_what_is_stored_ends_behind_the_last_entry_for_readers(
-    of: TopicLog | None, last: WireId | None, end: tuple[int, int]
+    of: TopicLog, last: WireId | None, end: tuple[int, int]
 ) -> None:
-    found = stored(of, last)
-    assert found == Stored(() if of is None else LEDGERS, Place(*end))
+    assert stored(of, last) == Stored(LEDGERS, Place(*end))
 
 
 def test_a_topic_that_never_stored_anything_has_no_end() -> None:
-    assert stored(None, None) == stored(log(None, None, ledgers=()), None) == Stored((), None)
+    assert stored(log(None, None, ledgers=()), None) == Stored((), None)
     assert whole(T, Stored((), None), BEGINNING) is None
 
 
@@ -123,10 +121,6 @@ def test_what_a_durable_subscription_has_not_reached_was_not_deleted() -> None:
         assert (loss.wanted, loss.found) == (place, Place(13, 0))
 
 
-def test_a_place_is_what_it_is_where_the_ledgers_are_not_known() -> None:
-    assert locate(T, Place(4, 9), Stored((), Place(8, 0))) == (Place(4, 9), None)
-
-
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
@@ -162,11 +156,6 @@ def test_what_is_pending_begins_behind_the_cursor_and_leaves_out_its_holes(
     left = pending(everything, cursor)
     assert (None if left is None else left.start) == (None if start is None else Place(*start))
     assert left is None or left.entries() == entries
-
-
-def test_a_range_whose_ledgers_are_not_known_is_not_cut() -> None:
-    one = Range(T, BEGINNING, Place(8, 2000))
-    assert split([one], 9, 10) == [one]
 
 
 @attrs.frozen
@@ -246,8 +235,6 @@ def test_large_ranges_have_tasks_of_their_own_and_small_ones_a_bounded_number() 
     mixed = [topic(0, 10), topic(1, 2000), topic(2, 10), topic(3, 10, 500_000), topic(4, 10), topic(5, 990)]
     tasks = [",".join(one.topic[len(T) :] for one in task) for task in share_tasks(mixed)]
     assert tasks == ["0", "1", "2", "3", "4,5"]
-    unknown = [Range(f"{T}{number}", BEGINNING, Place(8, 2)) for number in range(3)]
-    assert share_tasks(unknown) == [(one,) for one in unknown]
 
 
 def test_a_range_estimates_the_size_of_its_entries_by_its_own_ledgers() -> None:
@@ -357,11 +344,6 @@ def test_a_partition_of_which_nothing_is_read_keeps_its_offset(store: Stored, un
 def test_an_offset_stays_while_a_topic_that_closes_reports_an_earlier_end() -> None:
     step = advance({A: Place(8, 2)}, {A: attrs.evolve(TWO, end=Place(5, 0))})
     assert (step.end, step.entries, step.losses) == ({A: Place(8, 2)}, 0, ())
-
-
-def test_a_partition_without_known_ledgers_is_read_to_its_end() -> None:
-    step = advance({A: Place(5, 0)}, {A: Stored((), Place(8, 2))})
-    assert (step.end, step.entries) == ({A: Place(8, 2)}, 0)
 
 
 @pytest.mark.parametrize(("limit", "entries"), [(1, 1), (55, 5), (10**9, 110)])

@@ -47,19 +47,6 @@ def test_a_range_is_runs_of_entries_that_are_not_acknowledged(
     assert found.entries() == sum(stop - first for _, first, stop in runs)
 
 
-def test_a_range_without_known_ledgers_counts_what_must_be_there() -> None:
-    assert Range(T, Place(5, 2), Place(5, 6)).entries() == 4
-    assert Range(T, Place(5, 2), Place(8, 6, 1)).entries() == 7
-
-
-def test_a_range_without_known_ledgers_that_ends_where_a_later_one_begins_is_read_up_to_there() -> None:
-    check = RangeCheck(Range(T, Place(5, 0), Place(8, 0)))
-    assert check.select(ids("5:0")) == Selected([0], 1, None)
-    assert (check.is_last, check.done) == (False, False)
-    assert check.select(ids("5:1", "6:0", "8:0")) == Selected([0, 1], 2, None)
-    assert check.done
-
-
 def test_a_pickled_range_is_small() -> None:
     ledgers = tuple((10**12 + number, 50_000) for number in range(20))
     span = ((10**12, 40), (10**12, 50))
@@ -133,15 +120,6 @@ def test_acknowledged_entries_are_left_out_and_not_missed() -> None:
     check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, acknowledged))
     taken = check.select(ids("5:0", "5:1", "5:3", "8:2"))
     assert (taken.wanted, taken.gap, check.done) == ([0, 2, 3], None, True)
-
-
-def test_without_known_ledgers_gaps_are_found_inside_of_them() -> None:
-    check = RangeCheck(Range(T, Place(5, 1), Place(9, 2)))
-    taken = check.select(ids("5:1", "5:3"))
-    assert taken.gap == Gap((EntryRun(5, 2, 3),), Place(5, 3))
-    check.accept(taken.gap)
-    assert check.select(ids("5:3", "8:0", "9:0")).gap is None
-    assert check.finish() == Gap((EntryRun(9, 1, 2),), Place(9, 2))
 
 
 def test_a_batch_index_behind_a_batch_misses_nothing() -> None:
