@@ -14,11 +14,10 @@ from jmsaio.spark.planning.plan import Behind, shown_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from jmsaio.spark.dedup import with_dedup
 
-__all__ = ["Behind", "lag", "register", "stop_at_end", "with_dedup"]
+__all__ = ["Behind", "lag", "register", "with_dedup"]
 
 
 def __getattr__(name: str) -> object:
@@ -59,23 +58,3 @@ def lag(progress: Mapping[str, Any]) -> dict[str, Behind]:
         shown = shown_offset(source).get("behind", {})
         found |= {topic: Behind(**one) for topic, one in shown.items()}
     return found
-
-
-def stop_at_end(query: StreamingQuery, poll: float = 1.0) -> None:
-    """Wait until a stream has stored everything up to its ``endingTime`` or ``endingOffsets``, then stop it.
-
-    Spark reports an idle query every 10 seconds (``spark.sql.streaming.noDataProgressEventInterval``), so this can take
-    as much longer. Returns at once if the query ends by itself.
-
-    Args:
-        query: a query with one source, ``jms``.
-        poll: seconds between two checks.
-
-    Raises:
-        StreamingQueryException: the query failed.
-    """
-    while not query.awaitTermination(poll):  # type: ignore[arg-type] # also takes a float
-        progress = query.lastProgress
-        if progress is not None and shown_offset(progress["sources"][0]).get("ended"):
-            query.stop()
-            return

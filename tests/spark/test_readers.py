@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.readers import BatchReader, StreamReader, read_ranges
-from jmsaio.spark.session import set_for_now
 from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.spark.use import backlog, send, send_values
 from tests.support.broker import TestBroker
@@ -195,26 +193,6 @@ def test_the_progress_tells_what_lies_behind(
     assert shown["all"] == {"entries": 2, "bytes": lags[0][topic].bytes, "oldest": oldest}
     assert (shown["source"], shown["losses"]) == (f"queue://{queue} at {pulsar_broker.service_url}", 0)
     assert jmsaio.spark.lag(json.loads('{"sources": []}')) == {}
-
-
-def test_a_stream_with_an_ending_time_is_stopped_at_its_end(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path: Path
-) -> None:
-    queue = name("ending")
-    send(pulsar_broker.url, queue, ["first", "second"])
-    time.sleep(0.1)
-    ending = str(int(time.time() * 1000))
-    time.sleep(0.1)
-    send(pulsar_broker.url, queue, ["late"])
-    frame = stream(spark, pulsar_broker, queue, endingTime=ending, subscription="follower")
-    with set_for_now(spark, {"spark.sql.streaming.noDataProgressEventInterval": "100"}):
-        writer = frame.writeStream.format("json").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.option("path", str(tmp_path / "files")).trigger(processingTime="100 milliseconds").start()
-        jmsaio.spark.stop_at_end(query, poll=0.1)
-    assert not query.isActive
-    texts = [row.text for row in spark.read.schema("text STRING").json(str(tmp_path / "files")).collect()]
-    assert sorted(texts) == ["first", "second"]
-    assert backlog(pulsar_broker, queue, "follower") == 1
 
 
 @pytest.mark.parametrize(

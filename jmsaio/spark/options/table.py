@@ -148,8 +148,8 @@ class SourceOptions:
     )
     ending_offsets: Bound = option(
         LATEST, "endingOffsets", _READS, shown="latest", combined=True,
-        doc="`latest`, or JSON in the same form, with the first message not to read. A stream then "
-        "[ends](#streams) there",
+        doc="`latest`, or JSON in the same form, with the first message not to read. Ends a stream with the trigger "
+        "`availableNow`",
     )
     starting_time: int | None = option(
         None, "startingTime", _READS, read=values.time,
@@ -158,7 +158,8 @@ class SourceOptions:
     )
     ending_time: int | None = option(
         None, "endingTime", _READS, read=values.time,
-        doc="publish time after the last message; overrides `endingOffsets`. A stream then [ends](#streams) there",
+        doc="publish time after the last message; overrides `endingOffsets`. Ends a stream with the trigger "
+        "`availableNow`",
     )
     min_partitions: int | None = option(
         None, "minPartitions", _READS, read=values.number(100_000),

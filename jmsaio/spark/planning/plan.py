@@ -295,11 +295,10 @@ def _start(topic: str, start: Offsets, store: Stored) -> tuple[Place, Loss | Non
     return locate(topic, start[topic], store) if topic in start else (store.first, None)
 
 
-def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -> Behind:
-    end = store.end if end is None or store.end is None else min(end, store.end)
-    if end is None or start >= end:
+def _behind(topic: str, start: Place, store: Stored) -> Behind:
+    if store.end is None or start >= store.end:
         return Behind(0, 0)
-    left = Range(topic, start, end, store.entries)
+    left = Range(topic, start, store.end, store.entries)
     return Behind(left.entries(), weigh(left, store.ledgers))
 
 
@@ -312,13 +311,18 @@ class Step:
     losses: tuple[Loss, ...]
 
 
+def clipped(stores: Mapping[str, Stored], until: Offsets) -> dict[str, Stored]:
+    """Return the topics as if nothing were readable after ``until``; in others, nothing is."""
+    ends = {topic: min(until[topic], store.end) for topic, store in stores.items() if topic in until and store.end}
+    return {topic: attrs.evolve(store, end=ends.get(topic)) for topic, store in stores.items()}
+
+
 def advance(
     start: Offsets,
     stores: Mapping[str, Stored],
     *,
     max_entries: int | None = None,
     max_bytes: int | None = None,
-    until: Mapping[str, Place | None] | None = None,
     retained: Container[str] = (),
 ) -> Step:
     """Return the end of the next batch. It contains only readable messages.
@@ -330,25 +334,22 @@ def advance(
     Args:
         max_entries: maximum entries of all partitions together, exact; None: no limit.
         max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read. None: no limit.
-        until: maximum offsets, None for a partition without a maximum; other partitions are left out. None: no maximum.
         retained: topics with a durable subscription that retains unread messages: deleted oldest ledgers were read,
             so they are not a loss.
     """
     losses = [Loss(topic, place, None, GONE) for topic, place in start.items() if topic not in stores]
     starts: dict[str, Place] = {}  # of the partitions that are read in this batch
     for topic, store in stores.items():
-        is_unused = store.end is None or (topic not in start and store.is_unused)
-        if is_unused or (until is not None and topic not in until):
+        if store.end is None or (topic not in start and store.is_unused):
             continue
         starts[topic], loss = _start(topic, start, store)
         if loss is not None and not (topic in retained and is_trimmed(loss, store)):
             losses.append(loss)
-    ends = {topic: None if until is None else until.get(topic) for topic in starts}
-    behind = {topic: _behind(topic, place, stores[topic], ends[topic]) for topic, place in starts.items()}
+    behind = {topic: _behind(topic, place, stores[topic]) for topic, place in starts.items()}
     limit = _limit(behind, max_entries, max_bytes)
     turn = sum(place.entry for place in start.values())  # grows with each batch, so that other partitions are first
     shares = share({topic: one.entries for topic, one in behind.items()}, limit, turn)
-    end = {topic: _ahead(topic, place, stores[topic], shares[topic], ends[topic]) for topic, place in starts.items()}
+    end = {topic: _ahead(topic, place, stores[topic], shares[topic]) for topic, place in starts.items()}
     waiting = {topic: place for topic, place in start.items() if topic in stores and topic not in end}
     return Step(waiting | end, sum(shares.values()), tuple(losses))
 
@@ -400,17 +401,17 @@ def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str
     return shares
 
 
-def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place | None) -> Place:
+def _ahead(topic: str, start: Place, store: Stored, entries: int) -> Place:
     """Return the place ``entries`` entries after ``start``."""
     assert store.end is not None
-    end = store.end if until is None else min(until, store.end)
     place = start
-    for run in Range(topic, start, end, store.entries).runs() if start < end else ():
+    for run in Range(topic, start, store.end, store.entries).runs() if start < store.end else ():
         if not entries:
             break
         step = min(entries, run.entries)
         place, entries = Place(run.ledger, run.first + step), entries - step
-    place = max(start, min(place, end))  # the end can lie in the batch of the last entry, or before a closing topic's
+    # The end can lie in the batch of the last entry, or before the start while a topic closes.
+    place = max(start, min(place, store.end))
     return locate(topic, place, store)[0]
 
 

@@ -32,13 +32,14 @@ from jmsaio.spark.planning.plan import (
     Stored,
     advance,
     between,
+    clipped,
     from_json,
     lag,
     split,
     to_json,
     with_behind,
 )
-from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
+from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.spark.planning.tolerance import Outage, read_losses, report_loss
 from jmsaio.transport.administration import Admin, StartPosition
 from jmsaio.transport.base import Transport
@@ -47,8 +48,6 @@ _log = logging.getLogger(__name__)
 
 #: Minimum time between requests that only a report needs, as a multiple of the time that a request takes.
 _REST: Final = 10.0
-#: Seconds before and after a time at which a stream ends, in which messages published on its other side can be stored.
-_LATE: Final = 5.0
 
 
 @attrs.define(eq=False)
@@ -183,12 +182,8 @@ class StreamPlanner:
         self._stores: Mapping[str, Stored] = {}
         self._refreshed: float | None = None
         self._took = 0.0  # seconds that the last request took
-        self._refreshed_at = 0.0  # in seconds since the epoch
-        self._has_requested = False  # for the ends, since that time
         self._begun: float | None = None  # when the previous batch was planned
-        self._until: Offsets | None = None
-        self._ends: dict[str, Place] = {}  # known ends of the options
-        self._has_ended = False
+        self._until: Offsets | None = None  # since ``freeze``
         self._from: Offsets = {}  # start and
         self._reached: Offsets = {}  # end of the newest batch
         self._behind: Mapping[str, Behind] = {}
@@ -221,9 +216,19 @@ class StreamPlanner:
         return to_json(places)
 
     async def freeze(self) -> None:
-        """Limit the plan to what is stored now; partitions created later are left out."""
-        stores = await self._outage.wait(partial(self._refresh, fresh=True))
-        self._until = {topic: store.end for topic, store in stores.items() if store.end is not None}
+        """Limit the plan to what is stored now, up to the end of the options; partitions created later are left out."""
+        self._until = await self._outage.wait(self._ends)
+
+    async def _ends(self) -> dict[str, Place]:
+        stores = await self._refresh(fresh=True)
+        marks = {topic: self.options.end_of(topic) for topic in stores}
+        times = {topic: mark for topic, mark in marks.items() if isinstance(mark, int)}
+        found = await for_each(times, lambda topic: first_since(self.transport, topic, stores[topic], times[topic]))
+        places = {topic: mark if isinstance(mark, Place) else found.get(topic) for topic, mark in marks.items()}
+        return {
+            topic: min(places[topic] or store.end, store.end)
+            for topic, store in stores.items() if store.end is not None
+        }  # fmt: skip
 
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         """Return the end of the batch that starts at ``written``; ``written`` itself if there is nothing or too little.
@@ -236,8 +241,14 @@ class StreamPlanner:
             limited: apply the limits of the options; False: everything at once.
 
         Raises:
+            ConfigurationError: the options have an end, and the trigger is not ``availableNow``.
             DataLossError: a partition, or messages to read in it, no longer exist.
         """
+        options = self.options
+        if self._until is None and (options.ending_time is not None or options.ending_offsets != LATEST):
+            name = "endingOffsets" if options.ending_time is None else "endingTime"
+            reason = "ends a stream with the trigger availableNow only: Spark lets no source end a query"
+            raise ConfigurationError(f"option {name} {reason}", key=name)
         plan = partial(self._latest, written, limited)
         if self._until is not None or not limited:
             return await self._outage.wait(plan)
@@ -253,22 +264,18 @@ class StreamPlanner:
         start = from_json(written)
         refreshed = self._refreshed
         stores = await self._refresh()
-        until = await self._limits(stores)
         step = advance(
             start,
-            stores,
+            stores if self._until is None else clipped(stores, self._until),
             max_entries=self.options.max_entries_per_trigger if limited else None,
             max_bytes=self.options.max_bytes_per_trigger if limited else None,
-            until=until,
             retained=await self._retained(start),
         )
         self._report(step.losses)
         if self._cursor is not None and self.options.move_cursor:
             self._unmoved = await self._cursor.move(start, stores, again=self._refreshed != refreshed)
-        is_final = self._until is not None or _all_stored(until, stores)
-        self._has_ended = is_final and step.end == start
         self._from = start
-        if limited and not is_final and not self._is_enough(start, stores):
+        if limited and self._until is None and not self._is_enough(start, stores):
             self._reached = start
             return dict(written)
         if step.end != start:
@@ -276,36 +283,11 @@ class StreamPlanner:
         self._reached = step.end
         return to_json(step.end)
 
-    async def _limits(self, stores: Mapping[str, Stored]) -> dict[str, Place | None] | None:
-        """Return where the batch must end in each partition, None for anywhere; None if nothing ends.
-
-        The end by a time is the first message published then or later; if none is stored some seconds after that time,
-        the end of the stored messages. Once that time is near, nothing is read before the broker was queried.
-        """
-        options, frozen = self.options, self._until
-        if options.ending_time is None and options.ending_offsets == LATEST:
-            return None if frozen is None else dict(frozen)
-        marks = {topic: options.end_of(topic) for topic in stores if topic not in self._ends}
-        self._ends |= {topic: mark for topic, mark in marks.items() if isinstance(mark, Place)}
-        near = (self._refreshed_at + _LATE) * 1000
-        times = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= near}
-        if not self._has_requested:
-            found = await for_each(times, lambda topic: first_since(self.transport, topic, stores[topic], times[topic]))
-            due = (self._refreshed_at - _LATE) * 1000
-            ends = {topic: place or (stores[topic].end or BEGINNING) for topic, place in found.items()}
-            self._ends |= {topic: ends[topic] for topic in ends if found[topic] is not None or times[topic] <= due}
-            self._has_requested = True
-        limits = {topic: self._ends.get(topic) for topic in stores}
-        if frozen is None:
-            return limits
-        return {topic: min(limits.get(topic) or place, place) for topic, place in frozen.items()}
-
     async def report(self) -> dict[str, Any]:
         """Return the broker's newest offsets, the backlog after the newest batch, the source, and the losses so far.
 
-        ``unmoved`` has the topics whose subscription could not be moved, and ``ended`` is True if everything up to the
-        end of the options was read and stored. While the broker is unreachable, the last known values are returned, and
-        ``unreachable``: ``seconds`` since, and ``reason``.
+        ``unmoved`` has the topics whose subscription could not be moved. While the broker is unreachable, the last
+        known values are returned, and ``unreachable``: ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
             try:
@@ -317,9 +299,8 @@ class StreamPlanner:
             except JMSError as error:
                 self._outage.note(error)
         ends = {topic: store.end for topic, store in self._stores.items() if store.end is not None}
-        more: dict[str, Any] = {"ended": True} if self._has_ended else {}
-        if (outage := self._outage.shown()) is not None:
-            more = {"unreachable": outage}
+        outage = self._outage.shown()
+        more: dict[str, Any] = {} if outage is None else {"unreachable": outage}
         more |= {"unmoved": self._unmoved} if self._unmoved else {}
         where = f"{self.options.destination} at {self.options.connection['brokerServiceUrl']}"
         folder = self.options.data_loss_folder
@@ -368,17 +349,9 @@ class StreamPlanner:
         now = self._clock.steady()
         pause = max(self.options.offset_poll_interval, rest * self._took)
         if fresh or self._refreshed is None or now - self._refreshed >= pause:
-            began = self._clock.now()
             may_miss = self._refreshed is not None
             topics = await list_sources(self.transport, self.source, may_miss=may_miss, known=self._stores)
             self._stores = await find_stores(self.transport, topics)
-            self._refreshed, self._refreshed_at, self._has_requested = now, began, False
+            self._refreshed = now
             self._took = self._clock.steady() - now
         return self._stores
-
-
-def _all_stored(until: Mapping[str, Place | None] | None, stores: Mapping[str, Stored]) -> bool:
-    """Return True if every partition has an end, and stores everything up to it."""
-    if until is None:
-        return False
-    return all(end is not None and end <= (stores[topic].end or end) for topic, end in until.items())

@@ -17,6 +17,7 @@ from jmsaio.spark.planning.plan import (
     Stored,
     advance,
     between,
+    clipped,
     from_json,
     lag,
     locate,
@@ -329,14 +330,15 @@ def test_a_vanished_partition_is_a_loss() -> None:
 
 def test_a_run_over_what_is_there_now_ends_there_and_takes_no_new_partition() -> None:
     until = {A: Place(5, 2)}
-    step = advance({A: Place(5, 0)}, {A: TWO, B: TWO}, until=until)
+    step = advance({A: Place(5, 0)}, clipped({A: TWO, B: TWO}, until))
     assert (step.end, step.entries) == (until, 2)
-    assert advance(step.end, {A: TWO, B: TWO}, until=until).end == until
+    assert advance(step.end, clipped({A: TWO, B: TWO}, until)).end == until
 
 
 @pytest.mark.parametrize(("store", "until"), [(Stored((), None), None), (TWO, {B: Place(8, 2)})])
 def test_a_partition_of_which_nothing_is_read_keeps_its_offset(store: Stored, until: dict[str, Place] | None) -> None:
-    step = advance({A: Place(5, 0)}, {A: store, B: TWO}, until=until)
+    stores = {A: store, B: TWO}
+    step = advance({A: Place(5, 0)}, stores if until is None else clipped(stores, until))
     assert step.end == {A: Place(5, 0), B: Place(8, 2)}
     assert step.losses == ()
 

@@ -18,7 +18,6 @@ from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.topic_names import partition_names
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning import stream_planning
 from jmsaio.spark.planning.batch_planning import find_stores, plan_batch
 from jmsaio.spark.planning.plan import Stored, from_json
 from jmsaio.spark.planning.stream_planning import StreamCursor, StreamPlanner
@@ -104,115 +103,32 @@ async def test_available_now_ends_at_what_was_there_and_waits_for_no_minimum(sea
     assert await planning.latest(end, limited=True) == end
 
 
-async def test_a_stream_ends_before_the_first_message_published_at_its_ending_time(seam: Seam) -> None:
-    topic = await seam.topic("early")
+@pytest.mark.parametrize("option", ["endingTime", "endingOffsets"])
+async def test_available_now_ends_at_the_end_of_the_options(seam: Seam, option: str) -> None:
+    first, second = await seam.topic(), await seam.topic()
+    places = await seam.send(first, *NUMBERS, batching_enabled=True, batching_max_publish_delay=0.05)
+    await seam.send(second, *NUMBERS)
     await asyncio.sleep(0.05)
-    time = int(seam.transport.clock.now() * 1000)
-    await asyncio.sleep(0.05)
-    await seam.send(topic, "late")
-    given = {"startingOffsets": "earliest", "endingTime": str(time), "minEntriesPerTrigger": "2"}
-    planning = planner(seam, topic, **given)
-    start = await planning.initial()
-    end = await planning.latest(start, limited=True)
-    assert await read(seam, planning, start, end) == ["early"]
-    assert "ended" not in await planning.report()
-    again = planner(seam, topic, **given)
-    for each in (planning, again):  # also after a restart
-        assert await each.latest(end, limited=True) == end
-        assert (await each.report())["ended"]
-    await seam.send(topic, "later")
-    assert await planning.latest(end, limited=True) == end
-
-
-async def test_a_late_message_is_left_also_before_the_end_is_final(seam: Seam) -> None:
-    topic = await seam.topic("early")
-    time = int(seam.transport.clock.now() * 1000) + 2000
-    planning = planner(seam, topic, startingOffsets="earliest", endingTime=str(time))
-    start = await planning.initial()
-    end = await planning.latest(start, limited=True)
-    assert await read(seam, planning, start, end) == ["early"]
-    await seam.send(topic, "in time")
-    await asyncio.sleep(max(0.0, time / 1000 - seam.transport.clock.now()) + 0.1)
-    await seam.send(topic, "late")
-    after = await planning.latest(end, limited=True)
-    assert await read(seam, planning, end, after) == ["in time"]
-    assert (await planning.report())["all"]["entries"] == 1
-    assert await planning.latest(after, limited=True) == after
-    assert (await planning.report())["ended"]
-
-
-async def test_a_stream_whose_ending_time_lies_ahead_goes_on(seam: Seam) -> None:
-    topic, unused = await seam.topic("one"), await seam.topic()
-    time = int(seam.transport.clock.now() * 1000) + 3_600_000
-    planning = planner(seam, f"multi:{topic},{unused}", startingOffsets="earliest", endingTime=str(time))
-    start = await planning.initial()
-    end = await planning.latest(start, limited=True)
-    assert await planning.latest(end, limited=True) == end
-    assert "ended" not in await planning.report()
-    await seam.send(topic, "two")
-    assert await read(seam, planning, end, await planning.latest(end, limited=True)) == ["two"]
-
-
-async def test_a_stream_has_ended_once_a_topic_that_stays_empty_has_too(
-    seam: Seam, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream_planning, "_LATE", 0.0)
-    topic, unused = await seam.topic("one"), await seam.topic()
-    await asyncio.sleep(0.05)
-    time = int(seam.transport.clock.now() * 1000)
-    planning = planner(seam, f"multi:{topic},{unused}", startingOffsets="earliest", endingTime=str(time))
-    start = await planning.initial()
-    end = await planning.latest(start, limited=True)
-    assert await read(seam, planning, start, end) == ["one"]
-    for name in (topic, unused):
-        await seam.send(name, "late")
-    after = await planning.latest(end, limited=True)
-    assert await read(seam, planning, end, after) == []
-    assert await planning.latest(after, limited=True) == after
-    assert (await planning.report())["ended"]
-
-
-async def test_a_stream_ends_at_a_place_that_is_stored_later(seam: Seam) -> None:
-    topic = await seam.topic()
-    places = [Place(each.ledger, each.entry) for each in await seam.send(topic, *NUMBERS)]
-    last = Place(places[-1].ledger, places[-1].entry + 2)
-    given = {"startingOffsets": f'{{"{topic}": "{places[7]}"}}', "endingOffsets": f'{{"{topic}": "{last}"}}'}
-    planning = planner(seam, topic, **given, maxEntriesPerTrigger="2")
-    offset, found = await planning.initial(), []
-    while (end := await planning.latest(offset, limited=True)) != offset:
-        found += await read(seam, planning, offset, end)
-        offset = end
-    assert found == NUMBERS[7:]
-    assert "ended" not in await planning.report()
-    await seam.send(topic, "last", "late")
-    end = await planning.latest(offset, limited=True)
-    assert await read(seam, planning, offset, end) == ["last"]
-    assert await planning.latest(end, limited=True) == end
-    assert (await planning.report())["ended"]
-
-
-async def test_a_stream_ends_within_a_batch(seam: Seam) -> None:
-    topic = await seam.topic()
-    places = await seam.send(topic, *NUMBERS, batching_enabled=True, batching_max_publish_delay=0.05)
     last = Place(places[6].ledger, places[6].entry, max(places[6].batch_index, 0))
-    planning = planner(seam, topic, startingOffsets="earliest", endingOffsets=f'{{"{topic}": "{last}"}}')
+    end_of = {"endingTime": str(int(seam.transport.clock.now() * 1000)), "endingOffsets": f'{{"{first}": "{last}"}}'}
+    await asyncio.sleep(0.05)
+    given = {"startingOffsets": "earliest", option: end_of[option]}
+    planning = planner(seam, f"multi:{first},{second}", **given, minEntriesPerTrigger="1000")
     start = await planning.initial()
-    end = await planning.latest(start, limited=True)
-    assert await read(seam, planning, start, end) == NUMBERS[:6]
-    assert await planning.latest(end, limited=True) == end
-    assert (await planning.report())["ended"]
-
-
-async def test_available_now_ends_at_the_end_of_the_options_if_that_comes_first(seam: Seam) -> None:
-    first, second = await seam.topic(), await seam.topic(*NUMBERS)
-    place = (await seam.send(first, *NUMBERS))[4]
-    bound = f'{{"{first}": "{place.ledger}:{place.entry}"}}'
-    planning = planner(seam, f"multi:{first},{second}", startingOffsets="earliest", endingOffsets=bound)
-    start = await planning.initial()
+    if option == "endingTime":
+        await seam.send(first, "late")
+        await seam.send(second, "late")
     await planning.freeze()
-    await seam.send(second, "late")
+    await seam.send(second, "later")
     end = await planning.latest(start, limited=True)
-    assert sorted(map(str, await read(seam, planning, start, end))) == sorted(NUMBERS[:4] + NUMBERS)
+    of_first = NUMBERS if option == "endingTime" else NUMBERS[:6]
+    assert sorted(map(str, await read(seam, planning, start, end))) == sorted(of_first + NUMBERS)
+    assert await planning.latest(end, limited=True) == end
+    again = planner(seam, f"multi:{first},{second}", **given)
+    with pytest.raises(ConfigurationError, match=f"option {option} ends a stream with the trigger availableNow only"):
+        await again.latest(end, limited=True)
+    await again.freeze()
+    assert from_json(await again.latest(end, limited=True))[first] == from_json(end)[first]
 
 
 async def test_a_batch_waits_for_its_minimum_but_not_longer_than_its_delay(seam: Seam) -> None:
