@@ -26,7 +26,6 @@ from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.topic_names import JOB_PREFIX
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
-from jmsaio.spark.jobs.status import CHECKPOINT, LOSSES, read_checkpoint
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
@@ -34,12 +33,15 @@ from jmsaio.spark.planning.batch_planning import source_of
 from jmsaio.spark.planning.plan import from_json, shown_offset, to_json
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.stream_planning import StreamPlanner
-from jmsaio.spark.planning.tolerance import read_losses, remove_losses, write_loss
+from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses, remove_losses, write_loss
 from jmsaio.spark.session import hadoop_path, located, read_text, set_for_now
 from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport
 
-#: Folder of accepted losses that no summary has reported yet, in the archive's folder.
+#: Folders in an archive's folder: the checkpoint of its stream, accepted losses, and those that no summary has reported
+#: yet. The underscore hides them from readers of its files.
+CHECKPOINT: Final = "_checkpoint"
+_LOSSES: Final = "_losses"
 _UNREPORTED: Final = "_unreported"
 #: File with the filters of the archive.
 _ORDER: Final = "_order.json"
@@ -304,7 +306,7 @@ def _report_losses(folder: str) -> list[str]:
     """Return the losses that no summary has reported yet, and store them with the others."""
     lost = read_losses(f"{folder}/{_UNREPORTED}")
     for sentence in lost:
-        write_loss(f"{folder}/{LOSSES}", sentence)
+        write_loss(f"{folder}/{_LOSSES}", sentence)
     remove_losses(f"{folder}/{_UNREPORTED}")
     return list(lost)
 
@@ -341,10 +343,26 @@ async def _plan(
     transport: Transport, configuration: Configuration, *, options: SourceOptions, folder: str
 ) -> list[Range]:
     planner = StreamPlanner(transport, source_of(options, configuration), options)
-    found = read_checkpoint(f"{folder}/{CHECKPOINT}")
-    start = await planner.initial() if found is None or not found.places else to_json(found.places)
+    places = read_places(folder)
+    start = to_json(places) if places else await planner.initial()
     await planner.freeze()
     return await planner.ranges(start, await planner.latest(start, limited=False))
+
+
+def read_places(folder: str) -> dict[str, Place]:
+    """Return the places up to which an archive's micro-batches are committed; empty before the first.
+
+    Raises ConfigurationError if the checkpoint can't be read, or another version wrote it.
+    """
+    try:
+        system, path = folder_at(f"{folder}/{CHECKPOINT}")
+        done = [int(name) for name in names_in(system, f"{path}/commits") if name.isdigit()]
+        if not done:
+            return {}
+        offsets = read_bytes(system, f"{path}/offsets/{max(done)}").decode()
+        return from_json(json.loads(offsets.splitlines()[-1]))  # after Spark's own lines, one for each source
+    except (OSError, ValueError, LookupError) as error:
+        raise ConfigurationError(f"the checkpoint in {folder} can't be read: {error}") from error
 
 
 def read_archive(session: SparkSession, folder: str) -> DataFrame:

@@ -34,7 +34,6 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
             report_dead_letters=jobs.report_dead_letters,
         ),
         "worker": SimpleNamespace(call_broker=lambda options, call: asyncio.run(call("transport", "configuration"))),
-        "jobs.status": SimpleNamespace(status=jobs.status),
         "jobs.check": SimpleNamespace(
             Finding=Finding,
             check_driver=lambda: list(jobs.driver),

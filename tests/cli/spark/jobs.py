@@ -134,14 +134,6 @@ class Jobs:
             "letters_of_other_groups": 0,
         }  # fmt: skip
 
-    def status(self, connection: dict[str, str], folder: str, losses: str | None) -> dict[str, Any]:
-        self.asked += [folder, losses]
-        behind = {"entries": 3, "bytes": 90, "oldest": "2026-01-01T00:00:00Z"}
-        nothing = {"entries": 0, "bytes": 0, "oldest": None}
-        parts = [{"topic": "t", "place": "1:2", **behind}, {"topic": "u", "place": None, **nothing}]
-        last = {"batch": 7, "committed": True}
-        return {"job": "status", "last": last, "lost": [], "missing": self.lost, "partitions": parts, **behind}
-
 
 def last(capsys: pytest.CaptureFixture[str]) -> Any:
     """The summary: the last line."""

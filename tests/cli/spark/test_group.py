@@ -1,20 +1,18 @@
-"""The group of commands, and ``check``, ``status`` and ``replay``: arguments, output, exit codes."""
+"""The group of commands, and ``check`` and ``replay``: arguments, output, exit codes."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.output import DATA_LOSS, ERROR, OK, PARTLY, USAGE
+from jmsaio.cli.common.output import ERROR, OK, PARTLY, USAGE
 from tests.cli.spark.jobs import URL, Finding, Jobs, last
 
 
 def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["spark"]) == OK
     output = capsys.readouterr().out
-    assert all(name in output for name in ("archive", "check", "replay", "status"))
+    assert all(name in output for name in ("archive", "check", "replay"))
 
 
 def test_a_check_says_of_each_thing_whether_it_is_there(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,23 +43,6 @@ def test_a_connection_that_the_source_refuses_starts_no_session(jobs: Jobs, caps
     assert main(["spark", "check", *URL, "-o", "authPlugin=token", "-o", "authParams=token:x"]) == USAGE
     assert "a secret does not belong in an option" in capsys.readouterr().err
     assert jobs.asked == []
-
-
-def test_the_backlog_of_each_partition_and_of_all_is_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["spark", "status", "folder", *URL, "--no-json"]) == OK
-    assert capsys.readouterr().out.splitlines() == [
-        "t: at 1:2, 3 entries, about 90 bytes behind, oldest published 2026-01-01T00:00:00Z",
-        "u: not read yet, 0 entries, about 0 bytes behind",
-        "3 entries, about 90 bytes behind, oldest published 2026-01-01T00:00:00Z; batch 7, committed True",
-    ]
-    assert jobs.asked == [f"{Path.cwd()}/folder", None]
-
-
-def test_what_is_missing_has_an_exit_code(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    jobs.lost = ["1:0 is gone"]
-    assert main(["spark", "status", "folder", "--losses", "lost", *URL, "--json"]) == DATA_LOSS
-    assert last(capsys)["missing"] == ["1:0 is gone"]
-    assert jobs.asked == [f"{Path.cwd()}/folder", f"{Path.cwd()}/lost"]
 
 
 def test_an_archive_is_replayed_where_it_was_mapped_to(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,16 @@ from pyspark.sql import Row, SparkSession
 import jmsaio
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.spark.jobs import archive as archiving
-from jmsaio.spark.jobs.archive import ArchiveOrder, Pace, describe_archive, pace_text, read_archive, subscription_of
+from jmsaio.spark.jobs.archive import (
+    ArchiveOrder,
+    Pace,
+    describe_archive,
+    pace_text,
+    read_archive,
+    read_places,
+    subscription_of,
+)
+from jmsaio.spark.model.place import Place
 from jmsaio.testing import FaultProxy
 from tests.spark.session import patiently
 from tests.spark.use import backlog, send
@@ -53,6 +62,32 @@ def ids_of(spark: SparkSession, order: ArchiveOrder) -> list[str | None]:
 
 def topic_at(broker: TestBroker, order: ArchiveOrder) -> str:
     return f"{broker.web_service_url}/admin/v2/persistent/public/default/{queue_of(order)}"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "found"),
+    [
+        ('v1\n{}\n{"v": 1, "p": {"t": "1:2"}}', {"t": Place(1, 2)}),
+        ('v1\n{}\n{"v": 9, "p": {}}', "the checkpoint is of another version"),
+        ("v1\n{", "the checkpoint in .* can't be read: "),
+        ("", "the checkpoint in .* can't be read: "),
+        (None, {}),
+    ],
+)
+def test_an_archive_continues_at_its_last_committed_batch(
+    tmp_path: Path, offsets: str | None, found: dict[str, Place] | str
+) -> None:
+    for kind in ("offsets", "commits"):
+        (tmp_path / "_checkpoint" / kind).mkdir(parents=True)
+    for number, text in enumerate(("v1", offsets or "", "v1")):
+        (tmp_path / "_checkpoint" / "offsets" / str(number)).write_text(text)
+    for number in range(0 if offsets is None else 2):
+        (tmp_path / "_checkpoint" / "commits" / str(number)).write_text("v1\n{}")
+    if isinstance(found, dict):
+        assert read_places(str(tmp_path)) == found
+        return
+    with pytest.raises(ConfigurationError, match=found):
+        read_places(str(tmp_path))
 
 
 def test_each_message_is_archived_once_with_all_its_columns(
