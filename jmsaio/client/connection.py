@@ -27,7 +27,6 @@ from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
 from jmsaio.config import Configuration
 from jmsaio.errors import (
-    ConfigurationError,
     IllegalArgumentError,
     IllegalArgumentTypeError,
     IllegalStateError,
@@ -147,15 +146,6 @@ class Connection(AsyncClosing):
         """Return ``metadata``."""
         return self.metadata
 
-    @property
-    def queue_browser_read_max(self) -> int:
-        """Maximum number of messages that a browser of this connection examines; 0 or less: all."""
-        return self._runtime.configuration.queue_browser_read_max
-
-    def get_queue_browser_read_max(self) -> int:
-        """Return ``queue_browser_read_max``."""
-        return self.queue_browser_read_max
-
     async def start(self) -> None:
         """Start or restart delivery. No effect on a started connection. Raises ObjectClosedError."""
         self._runtime.affinity.check()
@@ -186,16 +176,12 @@ class Connection(AsyncClosing):
             if callback is None or callback.session is not runtime:
                 await runtime.wait_idle(deadline.left())
 
-    def create_session(
-        self, mode: AcknowledgeMode = AcknowledgeMode.AUTO, *java: Never, acknowledge_scope: str | None = None
-    ) -> Opening[Session]:
+    def create_session(self, mode: AcknowledgeMode = AcknowledgeMode.AUTO, *java: Never) -> Opening[Session]:
         """Create a session; ``await`` it or use ``async with``.
 
         Args:
             mode: when the session acknowledges.
             java: nothing; Java's arguments get an answer.
-            acknowledge_scope: ``"session"`` (``acknowledge`` settles all messages that the session delivered) or
-                ``"group"`` (this message and all delivered before it); default: the connection's option, ``"session"``.
 
         Raises:
             JMSError: the mode does not exist.
@@ -209,7 +195,7 @@ class Connection(AsyncClosing):
                 "write create_session(AcknowledgeMode.AUTO), or TRANSACTED; create_queue_session(transacted, mode) has "
                 "the arguments of Java's createSession"
             )
-        return Opening(self._create_session(AcknowledgeMode.of(mode), acknowledge_scope))
+        return Opening(self._create_session(AcknowledgeMode.of(mode)))
 
     def create_queue_session(self, transacted: bool, mode: AcknowledgeMode) -> Opening[Session]:
         """Create a session, as in JMS 1.1: ``create_session(mode)``, or ``create_session(TRANSACTED)``.
@@ -220,7 +206,7 @@ class Connection(AsyncClosing):
 
     create_topic_session = create_queue_session
 
-    async def _create_session(self, mode: AcknowledgeMode, scope: str | None) -> Session:
+    async def _create_session(self, mode: AcknowledgeMode) -> Session:
         self._runtime.affinity.check()
         self._check_open()
         config = self._runtime.configuration
@@ -233,10 +219,11 @@ class Connection(AsyncClosing):
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
             self._check_open()
         self._sessions += 1
+        scope = Scope.INDIVIDUAL if mode is AcknowledgeMode.INDIVIDUAL else Scope(config.acknowledge_scope)
         runtime = SessionRuntime(
             connection=self._runtime,
             mode=mode,
-            ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
+            ledger=DeliveryLedger(scope),
             number=self._sessions,
             reply=lambda *answer: session._reply(*answer),
         )
@@ -353,10 +340,6 @@ class Connection(AsyncClosing):
     def closed(self) -> bool:
         """Whether ``close`` was called."""
         return self._runtime.state in (State.CLOSING, State.CLOSED)
-
-    def get_closed(self) -> bool:
-        """Return ``closed``."""
-        return self.closed
 
     async def drain(self, timeout: Duration) -> None:
         """End the work in progress, then close the connection.
@@ -479,22 +462,6 @@ class Connection(AsyncClosing):
     def __repr__(self) -> str:
         runtime, count = self._runtime, len(self._runtimes)
         return f"<Connection {runtime.connection_id} to {runtime.broker} {runtime.state.value}, {count} sessions>"
-
-
-def _scope(mode: AcknowledgeMode, scope: str) -> Scope:
-    if mode is AcknowledgeMode.INDIVIDUAL:
-        return Scope.INDIVIDUAL
-    try:
-        found = Scope(scope)
-    except ValueError:
-        found = Scope.INDIVIDUAL
-    if found is Scope.INDIVIDUAL:
-        raise ConfigurationError(
-            f"acknowledge_scope is 'session' or 'group', not {shown(scope)}; "
-            "for single messages use AcknowledgeMode.INDIVIDUAL",
-            "acknowledge_scope",
-        )
-    return found
 
 
 @public

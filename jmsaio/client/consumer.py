@@ -424,10 +424,6 @@ class MessageConsumer(AsyncClosing):
         """Whether the consumer or its session was closed."""
         return self._closed or self._runtime.consumers_closed
 
-    def get_closed(self) -> bool:
-        """Return ``closed``."""
-        return self.closed
-
     async def close(self) -> None:
         """Stop delivery and return undelivered messages to the broker. Idempotent.
 

@@ -285,10 +285,6 @@ class Context(AsyncClosing):
         """Whether the context, its connection or its factory was closed."""
         return self._closed or self._session.closed
 
-    def get_closed(self) -> bool:
-        """Return ``closed``."""
-        return self.closed
-
     async def close(self) -> None:
         """Close the session, and with the last context the connection. Idempotent; see ``Session.close``."""
         if self._closed:

@@ -95,14 +95,6 @@ class ConnectionFactory(AsyncClosing):
     def queue_browser_read_max(self, limit: int) -> None:
         self.configuration = attrs.evolve(self.configuration, queue_browser_read_max=limit)
 
-    def get_queue_browser_read_max(self) -> int:
-        """Return ``queue_browser_read_max``."""
-        return self.queue_browser_read_max
-
-    def set_queue_browser_read_max(self, limit: int) -> None:
-        """Set ``queue_browser_read_max``."""
-        self.queue_browser_read_max = limit
-
     def create_connection(
         self,
         user: str | None = None,

@@ -447,10 +447,6 @@ class MessageProducer(AsyncClosing):
         """Whether the producer was closed."""
         return self._closed
 
-    def get_closed(self) -> bool:
-        """Return ``closed``."""
-        return self.closed
-
     async def close(self) -> None:
         """Wait up to ``close_timeout`` seconds for pending sends and their completion listeners. Idempotent.
 

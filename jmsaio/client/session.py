@@ -88,10 +88,6 @@ class Session(AsyncClosing):
         """Whether ``close`` was called."""
         return self._runtime.closing
 
-    def get_closed(self) -> bool:
-        """Return ``closed``."""
-        return self.closed
-
     def create_queue(self, name: str) -> Queue:
         """Return a queue by name; creates nothing on the broker.
 

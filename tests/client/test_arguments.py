@@ -55,12 +55,6 @@ ROWS: list[Row] = [
     ("connection.set_client_id", "client_id", [*NO_TEXT, None], lambda on, bad: on.fresh.set_client_id(bad)),
     ("connection.create_session", "mode", [*NO_NUMBER, 77], lambda on, bad: on.connection.create_session(bad)),
     (
-        "connection.create_session",
-        "acknowledge_scope",
-        ["x", 5, THING],
-        lambda on, bad: on.connection.create_session(acknowledge_scope=bad),
-    ),
-    (
         "connection.set_exception_listener",
         "listener",
         NO_FUNCTION,

@@ -84,10 +84,10 @@ async def test_the_limit_counts_what_is_examined(url: str, name: Name) -> None:
                 await producer.send(str(number), properties={"n": number})
         factory.queue_browser_read_max = 4
         second = await factory.create_connection()
-        factory.set_queue_browser_read_max(-2)
+        factory.queue_browser_read_max = -2
         third = await factory.create_connection()
         for connection, limit, seen in ((first, 0, 10), (second, 4, 4), (third, -2, 10)):
-            assert connection.queue_browser_read_max == connection.get_queue_browser_read_max() == limit
+            assert connection.configuration.queue_browser_read_max == limit
             assert await browsed(connection, queue) == [str(number) for number in range(seen)]
             assert await browsed(connection, queue, "n >= 3") == [str(number) for number in range(3, seen)]
         factory.queue_browser_read_max = 1

@@ -415,7 +415,7 @@ async def test_no_session_is_made_of_a_connection_that_closes_while_the_broker_i
 
     monkeypatch.setattr(MemoryTransport, "ready_for_transactions", slowly)
     connection = await jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True)
-    opening = asyncio.ensure_future(connection._create_session(jmsaio.AcknowledgeMode.TRANSACTED, None))
+    opening = asyncio.ensure_future(connection._create_session(jmsaio.AcknowledgeMode.TRANSACTED))
     await asyncio.wait_for(asked.wait(), 20)
     await connection.close()
     with pytest.raises(jmsaio.ObjectClosedError):

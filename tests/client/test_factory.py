@@ -258,14 +258,14 @@ async def test_the_configuration_has_a_name() -> None:
 async def test_the_limit_of_browsers(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("JMSAIO_QUEUE_BROWSER_READ_MAX", "5")
     async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
-        assert factory.queue_browser_read_max == factory.get_queue_browser_read_max() == 5
+        assert factory.queue_browser_read_max == 5
         for wrong in ("many", None, 1.5, True):
             with pytest.raises(jmsaio.ConfigurationError, match="queue_browser_read_max"):
                 factory.queue_browser_read_max = wrong  # type: ignore[assignment]  # what a caller may do
     assert not caplog.records
     monkeypatch.setenv("JMSAIO_QUEUE_BROWSER_READ_MAX", "many")
     async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
-        assert connection.queue_browser_read_max == 0
+        assert connection.configuration.queue_browser_read_max == 0
     assert ["counts as 0" in record.message for record in caplog.records] == [True]
 
 

@@ -14,17 +14,16 @@ from tests.client.helpers import take
 
 #: The getters of each class.
 GETTERS: dict[type[Any], str] = {
-    jmsaio.ConnectionFactory: "queue_browser_read_max",
-    jmsaio.Connection: "client_id closed exception_listener meta_data queue_browser_read_max",
-    jmsaio.Session: "acknowledge_mode closed transacted",
+    jmsaio.Connection: "client_id exception_listener meta_data",
+    jmsaio.Session: "acknowledge_mode transacted",
     jmsaio.MessageProducer: (
-        "closed delivery_delay delivery_mode destination disable_message_id disable_message_timestamp priority "
+        "delivery_delay delivery_mode destination disable_message_id disable_message_timestamp priority "
         "time_to_live"
     ),
-    jmsaio.MessageConsumer: "closed destination message_listener message_selector no_local",
+    jmsaio.MessageConsumer: "destination message_listener message_selector no_local",
     jmsaio.QueueBrowser: "enumeration message_selector queue",
     jmsaio.Context: (
-        "auto_start client_id closed exception_listener meta_data session_mode transacted"
+        "auto_start client_id exception_listener meta_data session_mode transacted"
     ),
     jmsaio.JMSProducer: (
         "async boolean_property byte_property delivery_delay delivery_mode disable_message_id "
@@ -37,11 +36,11 @@ GETTERS: dict[type[Any], str] = {
 CALLS: dict[type[Any], str] = {
     jmsaio.ConnectionFactory: (
         "close configuration create_connection create_context create_queue_connection create_topic_connection "
-        "queue_browser_read_max set_queue_browser_read_max"
+        "queue_browser_read_max"
     ),
     jmsaio.Connection: (
         "client_id close closed configuration create_queue_session create_session create_topic_session "
-        "drain exception_listener last_change metadata on_state ping queue_browser_read_max set_client_id "
+        "drain exception_listener last_change metadata on_state ping set_client_id "
         "set_exception_listener start state stats stop"
     ),
     jmsaio.Session: (
@@ -107,7 +106,7 @@ def test_completion_shows_nothing_internal(noun: type[Any]) -> None:
 
 def test_each_property_has_its_getter() -> None:
     """Some are no properties of JMS; its getter of ``metadata`` is ``get_meta_data``."""
-    ours = {"configuration", "connection", "last_change", "metadata", "state"}
+    ours = {"closed", "configuration", "connection", "last_change", "metadata", "queue_browser_read_max", "state"}
     for noun, getters in GETTERS.items():
         properties = {name for name in dir(noun) if isinstance(getattr(noun, name, None), property)}
         assert properties - {*ours, *getters.split()} == set(), noun
@@ -122,9 +121,8 @@ async def test_getters_read_the_properties() -> None:
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", client_id="getters") as connection:
         assert connection.get_meta_data().jms_version == connection.metadata.jms_version == "3.1"
         assert connection.get_client_id() == "getters"
-        assert connection.get_queue_browser_read_max() == connection.queue_browser_read_max
         async with connection.create_session() as session:
-            assert session.get_transacted() is session.get_closed() is False
+            assert session.get_transacted() is session.closed is False
             assert session.get_acknowledge_mode() is jmsaio.AcknowledgeMode.AUTO
             queue = session.create_queue("q")
             async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
@@ -134,8 +132,8 @@ async def test_getters_read_the_properties() -> None:
                 assert (producer.get_delivery_delay(), producer.get_disable_message_timestamp()) == (0, False)
                 assert producer.get_delivery_mode() is jmsaio.DeliveryMode.PERSISTENT
                 assert consumer.get_message_selector() is None and consumer.get_no_local() is False
-                assert (consumer.get_destination(), consumer.get_closed()) == (queue, False)
-            assert producer.get_closed() and consumer.get_closed()
+                assert (consumer.get_destination(), consumer.closed) == (queue, False)
+            assert producer.closed and consumer.closed
             for read in (producer.get_priority, consumer.get_no_local):
                 with pytest.raises(jmsaio.ObjectClosedError):
                     read()
@@ -143,16 +141,15 @@ async def test_getters_read_the_properties() -> None:
             assert browser.get_queue() == queue
         with pytest.raises(AttributeError, match="get_nothing"):
             connection.get_nothing()  # type: ignore[attr-defined]  # the point
-        assert session.get_closed() and not connection.get_closed()
+        assert session.closed and not connection.closed
 
 
 async def test_the_simplified_api_has_them_too() -> None:
     url = f"memory://{uuid.uuid4()}"
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
-        assert factory.get_queue_browser_read_max() == factory.queue_browser_read_max
         assert context.get_auto_start() is True and context.get_client_id() is None
         assert context.get_session_mode() is jmsaio.AcknowledgeMode.AUTO
-        assert context.get_transacted() is context.get_closed() is False
+        assert context.get_transacted() is context.closed is False
         assert context.get_exception_listener() is None
         assert context.get_meta_data() == context.metadata
         producer = context.create_producer().set_delivery_delay(2).set_jms_type("t").set_property("n", 5)

@@ -79,7 +79,7 @@ async def test_a_consumer_that_a_closing_session_did_not_know(name: Name) -> Non
 
 async def test_a_session_whose_making_was_cancelled_ends(connection: jmsaio.Connection) -> None:
     for turns in range(6):
-        making = asyncio.ensure_future(connection._create_session(AcknowledgeMode.AUTO, None))
+        making = asyncio.ensure_future(connection._create_session(AcknowledgeMode.AUTO))
         for _ in range(turns):
             await asyncio.sleep(0)
         making.cancel()
