@@ -119,12 +119,12 @@ class Session(AsyncClosing):
     async def create_temporary_queue(self) -> TemporaryQueue:
         """Create a queue that exists as long as the connection, which alone can consume from it."""
         self._runtime.check_call()
-        return await self._runtime.connection.temporaries.create_queue()
+        return await self._runtime.connection.temporaries.create(TemporaryQueue)
 
     async def create_temporary_topic(self) -> TemporaryTopic:
         """Create a topic that exists as long as the connection, which alone can consume from it."""
         self._runtime.check_call()
-        return await self._runtime.connection.temporaries.create_topic()
+        return await self._runtime.connection.temporaries.create(TemporaryTopic)
 
     def create_message(self) -> Message:
         """Create a message without a body."""

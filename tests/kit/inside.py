@@ -6,9 +6,8 @@ from typing import overload
 
 import jmsaio
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.runtime.connection import ConnectionRuntime
+from jmsaio.client.runtime.connection import ConnectionRuntime, Temporaries
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.transport.base import Admin, Transport
 

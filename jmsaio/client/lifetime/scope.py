@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Protocol, Self, TypeVar
 
 import anyio
 import attrs
@@ -27,43 +27,35 @@ class Affinity:
 
     @classmethod
     def here(cls) -> Affinity:
-        """Return the running loop and this process."""
         return cls(asyncio.get_running_loop(), forks.count)
 
     @property
     def forked(self) -> bool:
-        """Whether this is a child of the process in which it was created."""
         return self._forks != forks.count
 
     def check(self) -> None:
         """Raise IllegalStateError outside of the loop, ForkError in a child process."""
+        if self._forks != forks.count:
+            self.check_process()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
-        if loop is not self.loop or self._forks != forks.count:
-            self.refuse()
+        if loop is not self.loop:
+            raise IllegalStateError(
+                "called outside the event loop of the connection; from another thread use "
+                "asyncio.run_coroutine_threadsafe(..., loop), in another loop create another connection"
+            )
 
     def check_process(self) -> None:
-        """Raise ForkError in a child process."""
         if self._forks != forks.count:
-            self.refuse()
-
-    def refuse(self) -> NoReturn:
-        """Raise the error of ``check``."""
-        if self.forked:
             raise ForkError("it was created in the parent process; create a new connection after the fork")
-        raise IllegalStateError(
-            "called outside the event loop of the connection; from another thread use "
-            "asyncio.run_coroutine_threadsafe(..., loop), in another loop create another connection"
-        )
 
 
 class Closable(Protocol):
     """Anything with an asynchronous ``close``."""
 
-    async def close(self) -> None:
-        """Close it; idempotent."""
+    async def close(self) -> None: ...
 
 
 T = TypeVar("T", bound=Closable)
@@ -98,17 +90,12 @@ class Opening(Coroutine[Any, None, T]):
             await self._object.close()
 
     def send(self, value: None, /, *more: Never, **options: Never) -> Any:
-        """Resume it, as the event loop does.
-
-        Raises:
-            TypeError: it was used as a producer: its ``await`` is missing.
-        """
+        """Resume it, as the event loop does; raise TypeError if it was used as a producer without ``await``."""
         if value is not None or more or options:
             raise TypeError(f"an 'Opening' sends no message: {_NOT_OPEN}")
         return self._coroutine.send(None)
 
     def throw(self, error: Any, /, *more: Any) -> Any:
-        """Raise an error in it, as the event loop does to cancel it."""
         return self._coroutine.throw(error, *more)
 
     def close(self) -> None:
@@ -170,12 +157,11 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """Return the deadline ``seconds`` from now."""
         return cls(asyncio.get_running_loop().time() + seconds, min(_LONGEST_SHARE, _SHARE * seconds))
 
     def before(self, steps: int) -> Deadline:
         """Return the deadline of a step that is followed by ``steps`` more steps."""
-        return Deadline.after(max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time()))
+        return Deadline.after(self.left(steps))
 
     def left(self, steps: int = 0) -> float:
         """Return the seconds left for a step that is followed by ``steps`` more steps; 0 if its time is over."""
@@ -196,16 +182,12 @@ class FirstError:
             self.add(error)
 
     def add(self, error: JMSError) -> None:
-        """Record an error if it is the first."""
         self.error = self.error or error
 
     async def guard_within(
         self, deadline: Deadline, call: Callable[[], Awaitable[object]], what: str, steps: int = 0
     ) -> None:
-        """Guard a call, and cancel it when the time of a step that is followed by ``steps`` more steps is over.
-
-        A cancelled one counts as an OperationTimeoutError.
-        """
+        """Guard a call for the time of ``Deadline.left``; if it is cancelled then, record an OperationTimeoutError."""
         with anyio.move_on_after(deadline.left(steps)) as scope:
             await self.guard(call)
         if scope.cancelled_caught:
@@ -217,7 +199,6 @@ class FirstError:
         return error
 
     def raise_once(self) -> None:
-        """Raise the error, if any, the first time only."""
         error = self.pop()
         if error is not None:
             raise error
@@ -238,14 +219,9 @@ class BackgroundTask:
     errors: FirstError = attrs.field(factory=FirstError)
 
     async def end(self, what: str, deadline: Deadline, close_timeout: float) -> None:
-        """Request the task's end, and wait for it until the deadline.
+        """Request the task's end, and wait for it until the earliest deadline. Cancelling: it ends nevertheless.
 
-        The task reserves a share of the time for itself (``Deadline.before``), so that steps that it cancels can end.
-        An earlier deadline stays in force. Cancelling: it ends nevertheless.
-
-        Raises:
-            OperationTimeoutError: it did not end in time; the error names the first problem so far, which is not raised
-                again.
+        The OperationTimeoutError of a task that did not end names its first problem, which is not raised again.
         """
         if self.deadline is None or deadline.at < self.deadline.at:
             self.deadline = deadline

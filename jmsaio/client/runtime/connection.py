@@ -1,27 +1,43 @@
-"""``ConnectionRuntime``: the part of a connection that its sessions and their children share."""
+"""``ConnectionRuntime``: the part of a connection that its sessions share, with its temporary destinations."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+import attrs
 
 from jmsaio.client.callbacks.reports import ConnectionState, ConnectionStates, ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import Schemas
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.scope import Affinity
-from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration, without_effect
-from jmsaio.errors import JMSSecurityError
-from jmsaio.model.destinations import Destination, resolve
+from jmsaio.errors import (
+    AdminError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    NotFoundError,
+    ObjectClosedError,
+)
+from jmsaio.model.arguments import shown
+from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.tracing import Tracing
+from jmsaio.model.topic_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import LinkChange, Transport
+from jmsaio.transport.base import Admin, LinkChange, Transport
 from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger(__name__)
@@ -67,25 +83,19 @@ class ConnectionRuntime:
         self.schemas = Schemas(transport.admin, transport.clock, self.reports)
         period = configuration.refresh_server_side_filters_period
         self.selectors = SelectorReader(transport.admin, self.timers, period, self.reports)
-        self.temporaries = Temporaries(
-            configuration, transport, senders, self.uuid, self.affinity, self.inboxes, self.reports
-        )
+        self.temporaries = Temporaries(self)
 
     def where(self) -> dict[str, str | int]:
-        """Return the fields of log records about the connection."""
         return log_fields(connection=self.connection_id)
 
     def identify(self, client_id: str) -> None:
-        """Set the client identifier."""
         self.client_id = client_id
         self.connection_id = f"{client_id}_{self.uuid}"
 
     def check_options(self, destination: Destination) -> None:
         """Check the consumer options of a destination, and log those that have no effect, once.
 
-        Raises:
-            InvalidDestinationError: the name or its query string is malformed.
-            ConfigurationError: an option is unknown or has an invalid value.
+        Raises InvalidDestinationError for a malformed name, ConfigurationError for an invalid option.
         """
         if "?" not in destination.name:
             return
@@ -106,7 +116,6 @@ class ConnectionRuntime:
             yield from inboxes
 
     def advance(self, event: Event) -> None:
-        """Advance the life cycle. Raises as ``jmsaio.rules.lifecycle.advance``."""
         self.state = advance(self.state, event, "connection")
         self.started = self.state is State.STARTED
 
@@ -127,3 +136,156 @@ class ConnectionRuntime:
             self.reports.lost(change.error, about)
         else:
             _log.info("%s", change.text, extra={**self.where(), **about})
+
+
+#: Seconds until the producers of a terminated topic notice that: they retry after 0.1 s.
+_PRODUCERS_END = 0.5
+#: Maximum number of names of deleted destinations that are remembered.
+_REMEMBERED = 1000
+
+Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
+
+
+@attrs.define(eq=False, repr=False)
+class Temporaries:
+    """The temporary destinations of one connection, which alone consumes from them, and deletes them at its end.
+
+    Jakarta Messaging 3.1, 6.2.2 Creating temporary destinations.
+    """
+
+    _connection: ConnectionRuntime
+    _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
+    _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
+    _running: dict[asyncio.Future[Any], str] = attrs.field(factory=dict, init=False)
+
+    async def create(self, kind: type[Temporary]) -> Temporary:
+        """Create one. Cancelling: it is deleted, by the connection's close at the latest."""
+        config, admin = self._connection.configuration, self._connection.transport.admin
+        prefix = QUEUE_PREFIX if kind is TemporaryQueue else TOPIC_PREFIX
+        topic = f"persistent://{config.system_namespace}/{prefix}{uuid.uuid4()}"
+        destination = kind(topic, delete=partial(self.delete, topic), owner=self._connection.uuid)
+        if admin is None and not config.allow_temporary_topic_without_admin:
+            raise IllegalStateError(
+                "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
+                "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
+            )
+        self._alive[topic] = destination
+        if admin is None:
+            return destination  # the first sender or consumer creates it
+        creating = self._start(topic, admin.create_topic(topic))
+        try:
+            await asyncio.shield(creating)
+        except JMSError:
+            self._alive.pop(topic, None)
+            raise
+        except asyncio.CancelledError:
+            self._start(topic, self._undo(topic, creating))
+            raise
+        if topic not in self._alive:
+            raise ObjectClosedError("the connection was closed while the temporary destination was created")
+        return destination
+
+    def _where(self, topic: str) -> dict[str, object]:
+        return {**self._connection.where(), **log_fields(destination=topic)}
+
+    async def _undo(self, topic: str, creating: asyncio.Future[Any]) -> None:
+        await asyncio.wait({creating})
+        await self.delete(topic)
+
+    def _start(self, topic: str, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        """Run work on a topic that continues if its caller is cancelled."""
+        task = asyncio.ensure_future(work)
+        self._running[task] = topic
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Future[Any]) -> None:
+        del self._running[task]
+        with suppress(asyncio.CancelledError):
+            task.exception()  # a waiting caller raises it; otherwise the connection's close retries
+
+    def check_may_consume(self, destination: Destination) -> None:
+        for topic in resolve(destination, self._connection.configuration.system_namespace).topics:
+            if is_temporary(topic) and topic not in self._alive:
+                raise InvalidDestinationError(
+                    f"{destination!r} is temporary and was deleted, or belongs to another connection: "
+                    "only its own connection can consume from it"
+                )
+
+    def check_not_deleted(self, topic: str, destination: Destination) -> None:
+        """Raise InvalidDestinationError for a destination that this connection deleted.
+
+        Objects of this connection are recognized forever; names only for the last thousand deleted ones.
+        """
+        ours = isinstance(destination, TemporaryQueue | TemporaryTopic) and destination._owner == self._connection.uuid
+        if topic in self._deleted or (ours and topic not in self._alive):
+            raise InvalidDestinationError(f"{destination!r} was deleted")
+
+    async def delete(self, topic: str) -> None:
+        """Delete a destination. Raises JMSError while consumers of this connection use it. Idempotent."""
+        connection = self._connection
+        connection.affinity.check()
+        if topic not in self._alive:
+            return
+        if any(topic in inbox.subscription.topics for inbox in connection.all_inboxes()):
+            raise JMSError(
+                f"{shown(self._alive[topic])} has active consumers, or unsettled messages; close and settle before you "
+                "delete it"
+            )
+        destination = self._alive.pop(topic)
+        self._deleted[topic] = None
+        if len(self._deleted) > _REMEMBERED:
+            del self._deleted[next(iter(self._deleted))]
+        try:
+            await connection.senders.close_topic(topic, connection.configuration.close_timeout)
+            admin = connection.transport.admin
+            if admin is None:
+                text = "temporary destination %s is left to the broker, because jms.usePulsarAdmin=false"
+                _log.warning(text, topic, extra=self._where(topic))
+            else:
+                await self._delete(admin, topic)
+        except BaseException:  # it still exists: delete can be repeated, and the connection's close retries
+            self._alive[topic] = destination
+            self._deleted.pop(topic, None)
+            raise
+
+    async def _delete(self, admin: Admin, topic: str) -> None:
+        """Delete the topic; one in use is first terminated, and deleted a moment later.
+
+        Producers reconnect by themselves and recreate a deleted topic; those of a terminated one, even Java's, end.
+        """
+        force = self._connection.configuration.force_delete_temporary_destinations
+        try:
+            try:
+                await admin.delete_topic(topic)
+            except AdminError as error:
+                if not error.in_use:
+                    raise
+                await admin.terminate_topic(topic)
+                await asyncio.sleep(_PRODUCERS_END)
+                await admin.delete_topic(topic, force=force)
+        except NotFoundError:
+            _log.debug("temporary destination %s is already gone", topic, extra=self._where(topic))
+
+    async def close(self) -> None:
+        """Delete all remaining destinations, and those being created once they exist; failures are reported.
+
+        Cancelling: a creation fails as soon as it ends.
+        """
+        try:
+            async with anyio.create_task_group() as group:
+                for topic in {*self._alive, *self._running.values()}:
+                    group.start_soon(self._delete_last, topic)
+        finally:
+            self._alive.clear()
+
+    async def _delete_last(self, topic: str) -> None:
+        running = [task for task, its_topic in self._running.items() if its_topic == topic]
+        if running:
+            await asyncio.wait(running)
+        try:
+            await self.delete(topic)
+        except JMSError as error:
+            text = "temporary destination %s is left, `jmsaio sweep` can remove it: %s"
+            _log.warning(text, topic, error, extra=self._where(topic))
+            self._connection.reports.add(error, logged=True)

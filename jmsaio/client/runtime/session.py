@@ -92,17 +92,14 @@ class SessionRuntime:
         self.task = BackgroundTask()
 
     def where(self) -> dict[str, str | int]:
-        """Return the fields of log records about the session."""
         return log_fields(connection=self.connection.connection_id, session=self.number)
 
     @property
     def started(self) -> bool:
-        """Whether messages can be delivered."""
         return self.connection.started and not self.closing
 
     @property
     def close_timeout(self) -> float:
-        """Maximum time of a whole close, in seconds."""
         return self.connection.configuration.close_timeout
 
     @property
@@ -159,7 +156,6 @@ class SessionRuntime:
             self.task.ended.set()
 
     def wake(self) -> None:
-        """Check for messages, also for listeners, after the connection was started."""
         for inbox in self.inboxes.open:
             inbox.notify()
             inbox.wake()
@@ -170,7 +166,6 @@ class SessionRuntime:
         self.task.requested.set()
 
     async def close(self, deadline: Deadline | None = None) -> None:
-        """Request the session's end, and wait; see ``Session.close``."""
         if self.affinity.forked:
             self.closing = self.consumers_closed = True  # its tasks belong to the parent
             return
@@ -232,7 +227,7 @@ class SessionRuntime:
     async def settle_sends(self, timeout: float) -> None:
         """Wait until every send has its outcome and every completion listener has returned.
 
-        Raises OperationTimeoutError; cancelling changes nothing.
+        Cancelling changes nothing.
         """
         deadline = Deadline.after(timeout)
         await self.sends.settle(timeout)
@@ -278,11 +273,6 @@ class LocalTransaction:
         return UnitOfWork(sticky_key=next(_sticky_keys) if sticky else None)
 
     @property
-    def _timeout(self) -> float:
-        """Seconds after which the broker ends an open transaction."""
-        return self.runtime.connection.configuration.transaction_timeout
-
-    @property
     def to_begin(self) -> bool:
         """Whether the work needs a transaction of the transport but has none yet."""
         return self.real and self.work.handle is None
@@ -323,20 +313,15 @@ class LocalTransaction:
                 await handle.abort()
 
     async def commit(self) -> None:
-        """Make the work final and begin the next; see ``Session.commit``."""
         async with self._exclusive("commit"):
             await self._commit()
 
     async def rollback(self) -> None:
-        """Undo the work and begin the next; see ``Session.rollback``."""
         async with self._exclusive("rollback"):
             await self._rollback()
 
     async def undo(self) -> None:
-        """Roll back at the end of the session, which has already waited for its sends.
-
-        A running commit or rollback ends first.
-        """
+        """Roll back after the session's sends; a running commit or rollback ends first."""
         async with self._busy:
             await self._undo()
 
@@ -402,15 +387,13 @@ class LocalTransaction:
             await self.runtime.deliveries.close_settled()
 
     async def _abort_commit(self, handle: Transaction, rest: Commands) -> None:
-        """Undo a commit at once: until then readers of its topics receive no messages that were sent later.
-
-        ``rest`` was not acknowledged in it; the broker redelivers the other deliveries.
-        """
+        """Undo a commit now: until then its topics' readers receive no later messages. It did not settle ``rest``."""
         try:
             await handle.abort()
         except JMSError as error:
+            limit = self.runtime.connection.configuration.transaction_timeout
             text, about = "the broker undoes a transaction within %g s: %s", self.runtime.where()
-            _log.warning(text, self._timeout, error, extra=about)
+            _log.warning(text, limit, error, extra=about)
         finally:
             try:
                 await self.runtime.deliveries.redeliver(rest)
@@ -440,4 +423,5 @@ class LocalTransaction:
             await self.runtime.deliveries.redeliver_all()
 
     async def _begin(self) -> Transaction:
-        return await self.runtime.connection.transport.begin(self._timeout)
+        connection = self.runtime.connection
+        return await connection.transport.begin(connection.configuration.transaction_timeout)

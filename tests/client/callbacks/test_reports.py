@@ -17,7 +17,7 @@ from jmsaio import ConnectionState, StateChange
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current
 from jmsaio.client.callbacks.reports import ExceptionReports, SerialCalls
 from jmsaio.client.factory import _Connecting
-from jmsaio.client.runtime.temporaries import Temporaries
+from jmsaio.client.runtime.connection import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
 from tests.client.helpers import until
 from tests.kit.broker_fixtures import Disturbed
