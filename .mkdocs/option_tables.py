@@ -40,8 +40,7 @@ from jmsaio.model.durations import Duration
 class ConnectOptions(TypedDict, total=False):
     """Keyword options of ``connect``, except ``client_id``; ``jmsaio guide configuration`` describes them.
 
-    Durations are seconds or a timedelta. ``client`` has other settings of Pulsar's clients, by their ``pulsar.Client``
-    keyword.
+    Durations are seconds or a timedelta.
     """
 '''
 _FACTORY_HEAD = '''\
@@ -64,14 +63,14 @@ _OWN_OF_CONNECT = "client_id"
 
 def tables() -> str:
     """Write the tables of the options that work, are refused, or are accepted without an effect."""
-    connection, client = directory(Section.CONNECTION).options, directory(Section.CLIENT).options
+    connection = directory(Section.CONNECTION).options
     jms = [option for option in connection if option.key.startswith("jms.")]
     ours = [option for option in connection if option.key == option.field]
     broker = [option for option in connection if option not in jms and option not in ours]
-    streams = {section.value.rstrip("."): directory(section).options for section in list(Section)[2:]}
-    everything = (*connection, *client, *(option for options in streams.values() for option in options))
+    streams = {section.value.rstrip("."): directory(section).options for section in list(Section)[1:]}
+    everything = (*connection, *(option for options in streams.values() for option in options))
     parts = [
-        _table("Broker, security, network", (*broker, *client)),
+        _table("Broker, security, network", broker),
         _table("JMS", jms),
         _table("Our own", ours),
         *(_table(title, options) for title, options in streams.items()),
@@ -91,7 +90,6 @@ def connect_options() -> str:
         elif declared.status is Status.BUILT:
             entry = f"    {name}: {_option_type(declared)}"
             (own if name == _OWN_OF_CONNECT else others).append(entry)
-    others.append("    client: Mapping[str, object]")
     return "\n".join([_TYPES_HEAD, *others, "", "", _FACTORY_HEAD, *own, ""])
 
 

@@ -6,16 +6,14 @@ from typing import Literal
 import attrs
 
 from jmsaio.config import unsupported_options
-from jmsaio.config.declaring import check_fields, declares, directory, group, idle_on, option, read_section
+from jmsaio.config.declaring import check_fields, declares, directory, group, idle_on, option
 from jmsaio.config.options import (
     ON_MEMORY,
     ON_PULSAR,
     ON_PULSAR_CLIENT,
     ON_WIRE,
     Section,
-    default,
     names_only,
-    refuse_on,
 )
 from jmsaio.config.schemes import SCHEMES, Scheme, TransportEntry
 from jmsaio.config.sections import ConsumerConfig, ProducerConfig
@@ -24,42 +22,6 @@ from jmsaio.model.arguments import shown
 
 MIB = 1024 * 1024
 _TOKEN_PLUGINS = ("token", "AuthenticationToken")
-
-
-@declares(Section.CLIENT)
-@attrs.frozen(kw_only=True)
-class ClientOptions:
-    """Settings of Pulsar's clients by pulsar-client's keywords; ``Configuration.client`` holds those given."""
-
-    stats_interval_in_seconds: int = option(
-        0, "statsIntervalSeconds", "interval of pulsar-client's statistics in the log; 0: none (Starlight: 60)",
-        unit="s", low=0, transports=ON_PULSAR_CLIENT,
-    )  # fmt: skip
-    io_threads: int = option(
-        1, "numIoThreads", "network threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
-    )
-    message_listener_threads: int = option(
-        1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
-    )
-    concurrent_lookup_requests: int = option(
-        5000,
-        "concurrentLookupRequest",
-        "maximum number of concurrent lookups",
-        low=1,
-        high=1_000_000,
-        transports=ON_PULSAR,
-    )
-    connection_timeout_ms: int = option(
-        10000,
-        "connectionTimeoutMs",
-        "maximum time to open a network connection, in ms",
-        unit="ms",
-        low=1,
-        transports=ON_PULSAR,
-    )
-    listener_name: str | None = option(
-        None, "listenerName", "advertised listener of the broker to connect to", transports=ON_PULSAR
-    )
 
 
 @declares(Section.CONNECTION, also=unsupported_options.CONNECTION)
@@ -81,7 +43,6 @@ class Configuration:
         ignored: a sentence for each invalid value of the environment; the factory logs them as warnings.
         producer: options of senders.
         consumer: options of receivers and readers, which a session or a destination can override.
-        client: the given settings of Pulsar's clients, by their ``pulsar.Client`` keyword.
 
     Raises:
         ConfigurationError: a value is invalid, or the transport refuses an option.
@@ -236,6 +197,35 @@ class Configuration:
         20, "maxLookupRedirects", "how often brokers can refer the lookup of a topic to another broker", low=0,
         transports=ON_WIRE,
     )  # fmt: skip
+    stats_interval_in_seconds: int = option(
+        0, "statsIntervalSeconds", "interval of pulsar-client's statistics in the log; 0: none (Starlight: 60)",
+        unit="s", low=0, transports=ON_PULSAR_CLIENT,
+    )  # fmt: skip
+    io_threads: int = option(
+        1, "numIoThreads", "network threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
+    )
+    message_listener_threads: int = option(
+        1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
+    )
+    concurrent_lookup_requests: int = option(
+        5000,
+        "concurrentLookupRequest",
+        "maximum number of concurrent lookups",
+        low=1,
+        high=1_000_000,
+        transports=ON_PULSAR,
+    )
+    connection_timeout_ms: int = option(
+        10000,
+        "connectionTimeoutMs",
+        "maximum time to open a network connection, in ms",
+        unit="ms",
+        low=1,
+        transports=ON_PULSAR,
+    )
+    listener_name: str | None = option(
+        None, "listenerName", "advertised listener of the broker to connect to", transports=ON_PULSAR
+    )
     send_window_bytes: int = option(
         64 * MIB, "memoryLimitBytes", "maximum number of sent, unconfirmed bytes per sender; 0: no limit", unit="bytes",
         low=0,
@@ -289,24 +279,16 @@ class Configuration:
     )
     max_local_redeliveries: int = option(6, "", "number of redeliveries without delay after a listener failed", low=0)
 
-    client: Mapping[str, object] = attrs.field(factory=dict)
     producer: ProducerConfig = group(Section.PRODUCER, ProducerConfig, "options of senders")
     consumer: ConsumerConfig = group(Section.CONSUMER, ConsumerConfig, "options of receivers")
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)
-        object.__setattr__(self, "client", read_section(Section.CLIENT, self.client))
         self._check_together()
         object.__setattr__(self, "without_effect", tuple(dict.fromkeys((*self.without_effect, *self._idle()))))
 
     def _idle(self) -> Iterator[str]:
         """Yield the names of the given options without an effect on the transport; raise if it refuses one."""
-        transport, condition = self.used_transport, self._leaving_transactions
-        for each in directory(Section.CLIENT).options:
-            value = self.client.get(each.field)
-            if transport not in each.transports and value not in (None, default(each)):
-                refuse_on(transport, each, value, condition)
-                yield each.name
         for held in (self, self.producer, self.consumer):
             yield from self.idle_in(held)
 

@@ -15,8 +15,7 @@ from jmsaio.model.durations import Duration
 class ConnectOptions(TypedDict, total=False):
     """Keyword options of ``connect``, except ``client_id``; ``jmsaio guide configuration`` describes them.
 
-    Durations are seconds or a timedelta. ``client`` has other settings of Pulsar's clients, by their ``pulsar.Client``
-    keyword.
+    Durations are seconds or a timedelta.
     """
 
     service_url: str
@@ -61,6 +60,12 @@ class ConnectOptions(TypedDict, total=False):
     max_backoff: Duration
     lookup_properties: Mapping[str, str]
     max_lookup_redirects: int
+    stats_interval_in_seconds: int
+    io_threads: int
+    message_listener_threads: int
+    concurrent_lookup_requests: int
+    connection_timeout_ms: int
+    listener_name: str | None
     send_window_bytes: int
     strict_client_id: bool
     acknowledge_scope: Literal["session", "group"]
@@ -80,12 +85,6 @@ class ConnectOptions(TypedDict, total=False):
     max_local_redeliveries: int
     producer: ProducerConfig | Mapping[str, object]
     consumer: ConsumerConfig | Mapping[str, object]
-    stats_interval_in_seconds: int
-    io_threads: int
-    message_listener_threads: int
-    concurrent_lookup_requests: int
-    connection_timeout_ms: int
-    listener_name: str | None
     batching_enabled: bool
     batching_max_publish_delay: Duration
     batching_max_messages: int
@@ -121,7 +120,6 @@ class ConnectOptions(TypedDict, total=False):
     negative_ack_backoff: Backoff | Mapping[str, object] | None
     ack_timeout_backoff: Backoff | Mapping[str, object] | None
     dead_letter: DeadLetterPolicy | Mapping[str, object] | None
-    client: Mapping[str, object]
 
 
 class FactoryOptions(ConnectOptions, total=False):

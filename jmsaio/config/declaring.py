@@ -198,7 +198,7 @@ def read_section(
                 if option.field:  # otherwise it is known by name only
                     result[option.field] = read
     for name, value in flatten(rest).items():
-        option, own = directory.find(name, section.prefix)
+        option, own = directory.find(name, section.value)
         read = given(option, value) if own else written(option, value)
         if option.field in result:
             raise ConfigurationError(f"option {option.name} is given twice, also as {option.field}", key=option.name)

@@ -1,7 +1,7 @@
 """``load``: creates a ``Configuration`` from a URL, a map, a file, the environment and keyword options.
 
-A keyword is the name of a field of ``Configuration``, ``ClientOptions``, ``ProducerConfig`` or ``ConsumerConfig``,
-unless several of them have a field of that name.
+A keyword is the name of a field of ``Configuration``, ``ProducerConfig`` or ``ConsumerConfig``, unless both of the
+latter have a field of that name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import attrs
 
-from jmsaio.config.configuration import ClientOptions, Configuration
+from jmsaio.config.configuration import Configuration
 from jmsaio.config.connect_options import FactoryOptions
 from jmsaio.config.declaring import (
     SectionField,
@@ -66,7 +66,6 @@ _PREFIXES = {f"{field}.": each.section.value for field, each in _GROUPS.items()}
 def _all_keywords() -> Iterator[tuple[str, Option | SectionField]]:
     sections = {
         Section.CONNECTION: Configuration,
-        Section.CLIENT: ClientOptions,
         Section.PRODUCER: ProducerConfig,
         Section.CONSUMER: ConsumerConfig,
     }
@@ -86,10 +85,7 @@ def _unambiguous() -> tuple[dict[str, Option | SectionField], dict[str, list[Sec
 
 #: Keywords with what they set, an option or a whole section, in order of declaration.
 KEYWORDS, _AMBIGUOUS = _unambiguous()
-_TOP = Directory(
-    (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options),
-    others=lambda: [*KEYWORDS, *written_names()],
-)
+_TOP = Directory(directory(Section.CONNECTION).options, others=lambda: [*KEYWORDS, *written_names()])
 
 
 def find_keyword(name: str) -> Option | SectionField:
@@ -204,7 +200,6 @@ def _written_values(source: dict[str, object]) -> dict[str, Any]:
     for field, each in _GROUPS.items():
         found = pop_value(source, each)
         sections[field] = {} if found is None else as_map(found, f"option {field}", field)
-    client = dict(pop_group(source, "client") or {})
     for name in flatten(source):
         _check_unambiguous(name.partition(".")[0])
     for name in dict.fromkeys(name.partition(".")[0] for name in source):
@@ -218,15 +213,7 @@ def _written_values(source: dict[str, object]) -> dict[str, Any]:
             if name in sections[holder]:
                 raise _twice(name, holder)
             sections[holder][name] = value
-    values = read_section(Section.CONNECTION, source | sections, directory=_TOP)
-    for option in directory(Section.CLIENT).options:
-        if option.field in values:
-            if option.field in client:
-                raise ConfigurationError(
-                    f"option {option.name} is given twice, also as {option.field}", key=option.name
-                )
-            client[option.field] = values.pop(option.field)
-    return values | {"client": client}
+    return read_section(Section.CONNECTION, source | sections, directory=_TOP)
 
 
 def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> BrokerAddress:
@@ -263,16 +250,12 @@ def _overlay(values: dict[str, Any], keywords: dict[str, object]) -> None:
     whole = {field: keywords.pop(field, None) for field in _GROUPS}
     single: dict[str, dict[str, Any]] = {field: {} for field in _GROUPS}
     for name, value in keywords.items():
-        if name == "client":
-            values["client"].update(as_map(value, "option client", "client"))
-            continue
         declared = find_keyword(name)
         if declared.holder in _HOLDERS:
             single[_HOLDERS[declared.holder]][name] = value
         else:
             assert isinstance(declared, Option)  # the two sections are not among these keywords
-            target = values["client"] if declared.section is Section.CLIENT else values
-            target[name] = given(declared, value)
+            values[name] = given(declared, value)
     for field, each in _GROUPS.items():
         base, value = values[field], whole[field]
         changes: dict[str, Any] = {}

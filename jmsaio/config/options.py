@@ -41,17 +41,11 @@ class Section(enum.Enum):
     """The section that an option belongs to; its value is the prefix of the written names."""
 
     CONNECTION = ""
-    CLIENT = "client."
     PRODUCER = "producerConfig."
     CONSUMER = "consumerConfig."
     DEAD_LETTER = "consumerConfig.deadLetterPolicy."
     NACK_BACKOFF = "consumerConfig.negativeAckRedeliveryBackoff."
     ACK_TIMEOUT_BACKOFF = "consumerConfig.ackTimeoutRedeliveryBackoff."
-
-    @property
-    def prefix(self) -> str:
-        """The prefix of the written names; settings of Pulsar's clients also stand without it."""
-        return "" if self is Section.CLIENT else self.value
 
 
 class Status(enum.Enum):
@@ -111,7 +105,7 @@ class Option:
     @property
     def name(self) -> str:
         """The full written name, such as ``consumerConfig.receiverQueueSize``."""
-        return self.section.prefix + self.key
+        return self.section.value + self.key
 
     @property
     def holder(self) -> Section:

@@ -53,7 +53,7 @@ def test_the_keyword_types_are_written_from_the_declared_options() -> None:
 
 def test_each_keyword_that_is_built_has_a_type_and_no_other_name_has() -> None:
     built = {name for name, each in KEYWORDS.items() if not isinstance(each, Option) or each.status is Status.BUILT}
-    assert set(FactoryOptions.__annotations__) == built | {"client"}
+    assert set(FactoryOptions.__annotations__) == built
     assert set(FactoryOptions.__annotations__) - set(ConnectOptions.__annotations__) == {"client_id"}
     assert FactoryOptions.__required_keys__ == set()
 
@@ -61,7 +61,7 @@ def test_each_keyword_that_is_built_has_a_type_and_no_other_name_has() -> None:
 @pytest.mark.parametrize("holder", [Configuration, ProducerConfig, ConsumerConfig])
 def test_a_keyword_has_its_fields_type_and_a_duration_may_be_a_timedelta(holder: type) -> None:
     types = get_type_hints(FactoryOptions)
-    fields = {name: each for name, each in get_type_hints(holder).items() if name in types and name != "client"}
+    fields = {name: each for name, each in get_type_hints(holder).items() if name in types}
     for name in fields.keys() - groups(holder).keys():
         of_field = set(get_args(fields[name]) or [fields[name]])
         if float in of_field:

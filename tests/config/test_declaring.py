@@ -7,7 +7,6 @@ import attrs
 import pytest
 
 from jmsaio.config import Backoff, Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
-from jmsaio.config.configuration import ClientOptions
 from jmsaio.config.declaring import (
     SectionField,
     check_fields,
@@ -103,7 +102,6 @@ def test_a_group_is_a_field_with_a_section_of_its_own() -> None:
     ("section", "kind", "others"),
     [
         (Section.CONNECTION, Configuration, DERIVED),
-        (Section.CLIENT, ClientOptions, set()),
         (Section.PRODUCER, ProducerConfig, set()),
         (Section.CONSUMER, ConsumerConfig, {"dead_letter", "negative_ack_backoff", "ack_timeout_backoff"}),
         (Section.DEAD_LETTER, DeadLetterPolicy, set()),
@@ -119,11 +117,6 @@ def test_options_are_the_fields_with_the_same_defaults(section: Section, kind: t
         value = fields[name].factory() if hasattr(fields[name], "factory") else fields[name]
         if value is not attrs.NOTHING:
             assert value == default(each), name
-
-
-def test_settings_of_pulsar_client_have_no_field_in_the_configuration() -> None:
-    fields = {field.name for field in attrs.fields(Configuration)}
-    assert not {option.field for option in directory(Section.CLIENT).options} & fields
 
 
 @pytest.mark.parametrize("section", list(Section))

@@ -30,7 +30,7 @@ def test_an_unknown_name_suggests_the_nearest_option(name: str, answer: str) -> 
 
 def test_written_name_has_the_sections_prefix() -> None:
     assert Option("a", Section.CONSUMER, Kind.TEXT).name == "consumerConfig.a"
-    assert Option("a", Section.CLIENT, Kind.TEXT).name == "a"
+    assert Option("a", Section.CONNECTION, Kind.TEXT).name == "a"
 
 
 MICROS = Option("x.micros", Section.CONNECTION, Kind.DURATION, 1000, "micros", unit="us")

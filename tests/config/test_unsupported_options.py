@@ -22,7 +22,7 @@ from jmsaio.launcher import tools
 from jmsaio.model.arguments import shown
 from tests.support.secure import SecureBroker
 
-CONNECTION = (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options)
+CONNECTION = directory(Section.CONNECTION).options
 PRODUCER = directory(Section.PRODUCER).options
 CONSUMER = directory(Section.CONSUMER).options
 DEAD_LETTER = directory(Section.DEAD_LETTER).options
@@ -79,7 +79,7 @@ def test_the_default_may_always_be_written() -> None:
         if option.kind is Kind.LIST:
             text = ",".join(sorted(option.default, reverse=True))  # type: ignore[call-overload]  # a tuple of texts
         config = load({option.name: text, "brokerServiceUrl": "memory:"} if text else {"brokerServiceUrl": "memory:"})
-        assert attrs.evolve(config, client={}) == load("memory:"), option.name
+        assert config == load("memory:"), option.name
 
 
 def test_what_is_not_built_is_refused_by_name() -> None:
@@ -289,7 +289,6 @@ def test_the_map_of_java_sets_every_field() -> None:
         for option in directory(section).options:
             if option.field and option.key in given and option.status is Status.BUILT:
                 assert getattr(held, option.field) != getattr(basis, option.field), option.name
-    assert config.client.keys() == {option.field for option in directory(Section.CLIENT).options}
     assert config.consumer.dead_letter is not None and config.consumer.ack_timeout_backoff is not None
 
 
@@ -300,7 +299,7 @@ def test_options_of_a_transport_are_judged_however_they_are_given() -> None:
         with pytest.raises(ConfigurationError, match="transport=pulsar-client does not have this option"):
             load("pulsar://h", **options)
     assert load("pulsar://h", keep_alive_interval=5).without_effect == ("keepAliveIntervalSeconds",)
-    assert load("pulsar://h", transport="wire", client={"io_threads": 4}).without_effect == ("numIoThreads",)
+    assert load("pulsar://h", transport="wire", io_threads=4).without_effect == ("numIoThreads",)
 
 
 @pytest.mark.parametrize(

@@ -435,8 +435,8 @@ class RestAdmin:
 
         Clients that look the topic up connect to this address of Pulsar's protocol, with TLS or without.
         """
-        what, listener = f"broker of {topic}", self._config.client.get("listener_name")
-        query = None if listener is None else {"listenerName": str(listener)}
+        what, listener = f"broker of {topic}", self._config.listener_name
+        query = None if listener is None else {"listenerName": listener}
         found = await self._call("GET", lookup_path(topic), what=what, query=query, checked=False)
         with understanding(what):
             place = urlsplit(str(found.get("brokerUrlTls" if tls else "brokerUrl") or "")).netloc

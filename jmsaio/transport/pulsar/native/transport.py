@@ -187,7 +187,7 @@ class PulsarTransport:
 
     async def _check_listener(self, deadline: float) -> None:
         """Look up the listener's name: pulsar-client repeats a failing look-up, and only logs it."""
-        name = self._config.client.get("listener_name")
+        name = self._config.listener_name
         if not name:
             return
         position, loop = NATIVE_LOG.read(), self._bridge.loop

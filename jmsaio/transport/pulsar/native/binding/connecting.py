@@ -14,9 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -163,8 +162,7 @@ class Probe:
         self.is_web = self._url.startswith("http")
         self._credentials = read_credentials(config.auth_plugin, config.auth_params, authorities(config))
         self._addresses = urlsplit(self._url).netloc.split(",")
-        extra: Mapping[str, Any] = config.client
-        self._timeout = extra.get("connection_timeout_ms", 10000) / 1000
+        self._timeout = config.connection_timeout_ms / 1000
         self._causes: dict[str, str | JMSError] = {}
         self._begin = 0.0  # time of the connect
 

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import _pulsar
 
@@ -41,14 +40,13 @@ def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
     if credentials is not None:
         native.authentication(authentication(credentials))
     native.operation_timeout_seconds(max(1, round(config.operation_timeout)))
-    extra: Mapping[str, Any] = config.client
-    native.stats_interval_in_seconds(extra.get("stats_interval_in_seconds", 0))
-    native.connection_timeout(extra.get("connection_timeout_ms", 10000))
-    native.io_threads(extra.get("io_threads", 1))
-    native.message_listener_threads(extra.get("message_listener_threads", 1))
-    native.concurrent_lookup_requests(extra.get("concurrent_lookup_requests", 5000))
-    if extra.get("listener_name"):
-        native.listener_name(extra["listener_name"])
+    native.stats_interval_in_seconds(config.stats_interval_in_seconds)
+    native.connection_timeout(config.connection_timeout_ms)
+    native.io_threads(config.io_threads)
+    native.message_listener_threads(config.message_listener_threads)
+    native.concurrent_lookup_requests(config.concurrent_lookup_requests)
+    if config.listener_name:
+        native.listener_name(config.listener_name)
     _tls(native, config)
     return native
 

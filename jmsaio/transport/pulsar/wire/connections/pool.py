@@ -70,9 +70,7 @@ class Pool:
         self._credentials: Credentials | None = read_credentials(
             config.auth_plugin, config.auth_params, authorities(config)
         )
-        timeout = config.client.get("connection_timeout_ms", 10000)
-        assert isinstance(timeout, int)  # checked by the configuration
-        self._timeout = timeout / 1000
+        self._timeout = config.connection_timeout_ms / 1000
         self._tasks = tasks
         self._lost = lost  # called with its error when the last connection is lost
         self._open: dict[Address, Connection] = {}

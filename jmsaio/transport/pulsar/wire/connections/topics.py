@@ -31,11 +31,10 @@ class Topics:
         self._pool = pool
         self._timeout = config.operation_timeout
         self._backoff = backoff
-        given: Mapping[str, Any] = config.client
-        self._listener: str | None = given.get("listener_name")
+        self._listener = config.listener_name
         self._most_redirects = config.max_lookup_redirects
         self._properties = config.lookup_properties
-        self._lookups = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
+        self._lookups = asyncio.Semaphore(config.concurrent_lookup_requests)
         self._slots = cycle(range(max(1, config.connections_per_broker)))
 
     async def owner(self, topic: str, cluster: str = "") -> Connection:

@@ -225,7 +225,7 @@ def test_client_options_that_are_not_set_have_pulsar_clients_usual_values(noting
 
 
 def test_each_client_option_has_its_own_place(noting: None) -> None:
-    found = settings_of("pulsar://h:1", client={name: number for number, name in enumerate(OPTIONS, start=7)})
+    found = settings_of("pulsar://h:1", **{name: number for number, name in enumerate(OPTIONS, start=7)})
     assert {name: found[place] for name, place in OPTIONS.items()} == {
         name: number for number, name in enumerate(OPTIONS, start=7)
     }
