@@ -36,18 +36,12 @@ class _Layout:
 
 
 def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
-    """Return the payload of what ``Message._body`` returns; the mark of a JSON body is added to ``wire``.
-
-    Raises MessageFormatError for a value that the layout can't hold.
-    """
+    """Return the payload of what ``Message._body`` returns; the mark of a JSON body is added to ``wire``."""
     return _LAYOUTS[kind].write(body, wire)
 
 
 def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
-    """Return the body of a payload; None for Pulsar's null value of a text or object, else an empty body.
-
-    Raises MessageFormatError for a payload of another layout.
-    """
+    """Return the body of a payload; None for Pulsar's null value of a text or object, else an empty body."""
     return _LAYOUTS[kind].read(payload, wire)
 
 
@@ -91,10 +85,7 @@ def _decode_object(payload: bytes | None, wire: Texts) -> Any:
 
 
 def _from_json(text: str) -> Any:
-    """Parse a JSON text; return the text itself if it is not JSON, or nested too deeply.
-
-    Copying a value that is nested too deeply would exhaust the stack.
-    """
+    """Parse a JSON text; return the text itself if it is not JSON, or nested so deeply that no copy could be made."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -30,13 +30,9 @@ _CLASSES: Final[dict[str | None, type[Message]]] = {
 class RecordSource:
     """Reads headers and properties of the messages of one consumer from their records.
 
-    Attributes:
-        destination: JMSDestination of the messages.
-        namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-        schema_reader: returns the reader of a record with a schema; None: its payload stays bytes. Its errors
-            propagate.
-        use_schema: decode every record that has a schema with it (``consumerConfig.useSchema``); otherwise only texts
-            of producers that are not JMS.
+    ``namespace`` is left out of the names of reply destinations. ``schema_reader`` returns the reader of a record with
+    a schema, or None if its payload stays bytes. With ``use_schema`` (``consumerConfig.useSchema``) every record that
+    has a schema is decoded with it, otherwise only texts of producers that are not JMS.
     """
 
     destination: Destination | None
@@ -45,15 +41,12 @@ class RecordSource:
     use_schema: bool = False
 
     def headers(self, record: ReceivedRecord) -> Headers:
-        """Return the record's headers."""
         return headers.read(record, self.destination, self.namespace)
 
     def property(self, record: ReceivedRecord, name: str) -> Property:
-        """Return one application property, without decoding the others."""
         return properties.read_one(record, name)
 
     def properties(self, record: ReceivedRecord) -> dict[str, Property]:
-        """Return the record's application and JMSX properties."""
         return properties.read(record)
 
 
@@ -63,18 +56,16 @@ class RawSource(RecordSource):
     __slots__ = ()
 
     def headers(self, record: ReceivedRecord) -> Headers:
-        """Return the record's headers, without the sender's if the properties can't be read."""
         try:
             return super().headers(record)
         except MalformedMessageError:
             return Headers(self.destination, 2, str(record.message_id), record.event_time)
 
     def property(self, record: ReceivedRecord, name: str) -> Property:
-        """Return one property."""
         return self.properties(record).get(name)
 
     def properties(self, record: ReceivedRecord) -> dict[str, Property]:
-        """Return every property of the record, including headers and types, and JMSXDeliveryCount."""
+        """Return all properties, including headers and types, and JMSXDeliveryCount."""
         try:
             found: dict[str, Property] = dict(record.properties)
         except MalformedMessageError:
@@ -94,21 +85,14 @@ def decode_raw(record: ReceivedRecord, destination: Destination | None, default_
 
 
 def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
-    """Decode a record to a message.
-
-    Only the message and its text are created: everything else is read from the record on first use.
+    """Decode a record to a message: only its text at once, everything else on first use.
 
     JMSPulsarMessageType decides its class; with an unknown kind it is a plain Message. Without a kind (a producer that
     is not JMS) it is a BytesMessage, or a TextMessage if its schema is STRING and it is UTF-8. With ``useSchema``, a
-    record that has a schema is decoded with it, and ``SchemaReader.kind`` decides its class. Pulsar's null value is
-    None for text and object and an empty body for all others, and so is an empty payload of a map or an object, at
-    which Java fails.
+    record that has a schema is decoded with it, and ``SchemaReader.kind`` decides its class. An empty payload of a map
+    or object, at which Java fails, is read as Pulsar's null value.
 
-    Args:
-        source: values that all messages of a consumer share.
-
-    Raises:
-        MalformedMessageError: the payload does not fit the type; carries the record. Nothing is acknowledged.
+    Raises MalformedMessageError, which carries the record, for a payload that does not fit the type.
     """
     kind = record.get(MESSAGE_TYPE)
     payload = record.payload

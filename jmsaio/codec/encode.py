@@ -45,22 +45,10 @@ from jmsaio.model.wire import (
 class Stamp(NamedTuple):
     """The headers that the provider sets (Jakarta Messaging 3.1, 3.4.11 How message header values are set).
 
-    A named tuple, because every send creates one.
-
-    Times are milliseconds since the epoch.
-
-    Attributes:
-        message_id: JMSMessageID, or None if message ids are disabled.
-        connection_id: JMSConnectionID of the sending connection, for noLocal.
-        timestamp: JMSTimestamp on the sender's message, 0 if disabled.
-        event_time: JMSTimestamp for receivers, 0 if disabled.
-        delivery_time: JMSDeliveryTime, send time plus delay.
-        deliver_at: earliest delivery by the broker, None without delay.
-        expiration: JMSExpiration, 0 for never.
-        priority: JMSPriority, 0 to 9.
-        delivery_mode: JMSDeliveryMode, 1 or 2.
-        sticky_key: JMSTX of a transacted session with sticky partitions, or None.
-        system_namespace: ``tenant/namespace`` of names without one, for JMSReplyTo.
+    A named tuple, because every send creates one. Times are milliseconds since the epoch: JMSTimestamp on the sender's
+    message and for receivers (both 0 if disabled), JMSDeliveryTime, and the earliest delivery by the broker (None
+    without delay). ``sticky_key`` is JMSTX of a transacted session with sticky partitions; ``system_namespace`` is the
+    ``tenant/namespace`` of a JMSReplyTo without one.
     """
 
     message_id: str | None
@@ -96,13 +84,9 @@ def stamped(kind: str, stamp: Stamp) -> dict[str, str]:
 def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -> OutgoingRecord:
     """Create the record of a message. The message can be changed right afterwards.
 
-    A property that is None is omitted, because Pulsar has no such value; receivers read None for a missing one. With
-    the producer's ``schema`` JMSPulsarMessageType is omitted, unless the body is a text: a JMS client that does not use
-    schemas reads bytes.
-
-    Raises:
-        MessageFormatError: a text that is not Unicode (a lone surrogate), a string above 65535 bytes if the layout has
-            no longer ones, a property name reserved by the wire format, a body that can't be written as JSON.
+    A property that is None is omitted, because Pulsar has no such value. With the producer's ``schema``
+    JMSPulsarMessageType is omitted, unless the body is a text: a JMS client that does not use schemas reads bytes.
+    Raises MessageFormatError for what the layout can't hold.
     """
     kind = message.KIND
     wire = stamped(kind, stamp)
@@ -130,7 +114,6 @@ def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -
 
 
 def _key(group: bool | int | float | str | None) -> str | None:
-    """Return the partition key of a group; an empty group id means no group."""
     return None if group is None else to_java(group) or None
 
 
@@ -314,7 +297,7 @@ PACKED: Final[PlainWriter[bytes, PackedParts]] = PlainWriter(b"", packed_propert
 
 
 def _mark(name: str) -> str:
-    """Return the name of a property's mark, "" if the general path has to be used."""
+    """Return the name of a property's mark; "" requires the general path."""
     if name in HIDDEN:
         return ""
     try:
@@ -326,7 +309,7 @@ def _mark(name: str) -> str:
 
 
 def _names(name: object) -> _Names | None:
-    """Return the packed name of a property and its marks, None requires the general path."""
+    """Return the packed name of a property and its marks; None requires the general path."""
     mark = _mark(name) if type(name) is str else ""
     if not mark or type(name) is not str:
         return None

@@ -47,10 +47,7 @@ _UUID_LENGTH: Final = 37
 
 
 def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
-    """Write the headers that the application owns; ``namespace`` applies to a reply destination without one.
-
-    Raises MessageFormatError for a lone surrogate, InvalidDestinationError for another JMSReplyTo than a destination.
-    """
+    """Write the headers that the application owns; ``namespace`` applies to a reply destination without one."""
     if head.correlation_id is not None:
         write_correlation_id(head.correlation_id, wire)
     if head.type is not None:
@@ -62,23 +59,18 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
 
 
 def write_correlation_id(value: str | bytes, wire: dict[str, str]) -> None:
-    """Write JMSCorrelationID. Raises MessageFormatError for a text with a lone surrogate."""
     data = _utf8(value, CORRELATION_ID) if isinstance(value, str) else value
     wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
 def write_text(name: str, text: str, wire: dict[str, str]) -> None:
-    """Write a header that is a plain text. Raises MessageFormatError for one with a lone surrogate."""
     if not text.isascii():  # otherwise it is always valid UTF-8
         _utf8(text, name)
     wire[name] = text
 
 
 def write_reply_to(name: str, is_topic: bool, namespace: str, wire: dict[str, str]) -> None:
-    """Write JMSReplyTo without its query string; a short name is in ``namespace``, ``tenant/namespace``.
-
-    Raises MessageFormatError for a name with a lone surrogate.
-    """
+    """Write JMSReplyTo without its query string; a short name is in ``namespace``."""
     name = name.partition("?")[0]
     _utf8(name, REPLY_TO)
     wire[REPLY_TO] = name if name.startswith(_DOMAINS) else f"persistent://{namespace}/{name}"
@@ -148,7 +140,6 @@ def number(wire: Texts, name: str, default: int) -> int:
 
 
 def expiration(wire: Texts) -> int:
-    """Return JMSExpiration in milliseconds since the epoch, 0 for never."""
     return number(wire, EXPIRATION, 0)
 
 
@@ -158,7 +149,7 @@ def delivery_time(record: ReceivedRecord) -> int:
 
 
 def due(record: ReceivedRecord, now: int) -> int:
-    """Return JMSDeliveryTime in milliseconds since the epoch if it is later than ``now``, else 0.
+    """Return JMSDeliveryTime if it is later than ``now``, else 0.
 
     A message without delay also has one, just before its publish time on the sender's clock, which can be ahead of
     ours.
@@ -197,7 +188,7 @@ def correlation_id(wire: Texts) -> str | bytes | None:
 def reply_to(wire: Texts, namespace: str) -> tuple[str, bool] | None:
     """Return the reply destination's name, relative to ``namespace``, and whether it is a topic; or None.
 
-    A query string, which neither Java nor jmsaio sends, is dropped: options are not the sender's to choose.
+    A query string is dropped: options are not the sender's to choose.
     """
     name = wire.get(REPLY_TO)
     if name is None:
@@ -228,10 +219,7 @@ def sender_client_id(record: ReceivedRecord) -> str | None:
 
 
 def header(record: ReceivedRecord, name: str) -> Property:
-    """Return a header, or a JMSX property set by the provider, as the value for a selector; None for another name.
-
-    The delivery mode is one of the words PERSISTENT and NON_PERSISTENT, times are longs.
-    """
+    """Return a header, or a JMSX property set by the provider, as the value for a selector; None for another name."""
     read = _SINGLE.get(name)
     return None if read is None else read(record)
 

@@ -32,9 +32,8 @@ _NUMBER: Final = "java.lang.Number"
 class _JavaClass:
     """A class with a known layout.
 
-    Attributes:
-        description: bytes after the name in the stream, up to the superclass.
-        kind: the class of the value in its only field; None for an array and for Number.
+    ``description`` is what follows the name in the stream, up to the superclass. ``kind`` is the class of the value in
+    its only field; None for an array and for Number.
     """
 
     name: str
@@ -92,7 +91,6 @@ class _StreamWriter:
             self.parts.append(part)
 
     def value(self, value: Value) -> None:
-        """Write one object."""
         kind = type(value)
         if value is None:
             self.parts.append(b"\x70")
@@ -141,7 +139,6 @@ def _utf(text: str) -> bytes:
 
 
 def write_map(values: Mapping[str, Value]) -> bytes:
-    """Return the stream of a map's canonical values; raises MessageFormatError for a name above 65535 bytes."""
     writer = _StreamWriter()
     data = LENGTH32.pack(len(values))
     for name, value in values.items():
@@ -153,7 +150,6 @@ def write_map(values: Mapping[str, Value]) -> bytes:
 
 
 def write_object(value: Value) -> bytes:
-    """Return the stream of one canonical value. Raises MessageFormatError for a value without a Java class here."""
     writer = _StreamWriter()
     writer.value(value)
     return b"".join(writer.parts)
@@ -197,7 +193,6 @@ class _StreamReader:
         return b"".join(parts)
 
     def utf(self) -> str:
-        """Read a text of block data."""
         return decode_mutf8(self.primitive(LENGTH16.unpack(self.primitive(2))[0]))
 
     def value(self) -> Value:
@@ -315,10 +310,7 @@ class _StreamReader:
 
 
 def read_map(data: bytes) -> dict[str, Value]:
-    """Read the canonical values of a map's stream. Bytes after the last entry are ignored, as in Java.
-
-    Raises MessageFormatError, and MalformedMessageError for a stream that is cut off or has a value of another class.
-    """
+    """Read the canonical values of a map's stream. Bytes after the last entry are ignored, as in Java."""
     reader = _StreamReader(data)
     size: int = LENGTH32.unpack(reader.primitive(4))[0]
     values: dict[str, Value] = {}
@@ -332,10 +324,7 @@ def read_map(data: bytes) -> dict[str, Value]:
 
 
 def read_object(data: bytes) -> Value | JavaObject:
-    """Read the canonical value of an object's stream; return a ``JavaObject`` if its class has no fixed layout.
-
-    Raises MessageFormatError.
-    """
+    """Read the canonical value of an object's stream; return a ``JavaObject`` if its class has no fixed layout."""
     try:
         return _StreamReader(data).value()
     except _UnknownClassError as error:

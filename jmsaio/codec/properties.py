@@ -42,10 +42,7 @@ _READ: Final[dict[str, str]] = {}
 
 
 def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
-    """Write a message's properties, except None and JMSXDeliveryCount, which belongs to one delivery.
-
-    Raises MessageFormatError for a name reserved by the wire format, a lone surrogate, or a value of another type.
-    """
+    """Write a message's properties, except None and JMSXDeliveryCount, which belongs to one delivery."""
     known = _WRITTEN.get
     for name, value in values.items():
         mark = known(name)
@@ -79,7 +76,6 @@ def _check(text: str, name: str) -> None:
 
 
 def remember(cache: dict[str, str], name: str, mark: str) -> str:
-    """Cache the name of a mark if there is room, and return it."""
     if len(cache) < _CACHED and len(name) <= _LONGEST_CACHED:
         cache[name] = mark
     return mark
@@ -98,10 +94,8 @@ def _mark_to_write(name: str) -> str:
 def read(record: ReceivedRecord) -> dict[str, Property]:
     """Read the application's properties and the JMSX properties of a record, as canonical values.
 
-    The values of ``read_texts``, converted in the same pass, which takes a quarter less time.
-
-    Headers and marks are excluded. Both spellings of the mark are read, and ``int`` as well as ``integer``; a text that
-    is not of its marked type stays a text, so that one invalid property does not hide the others.
+    The values of ``read_texts``, converted in the same pass, which takes a quarter less time. A text that is not of its
+    marked type stays a text, so that one invalid property does not hide the others.
     """
     wire = record.properties
     get, known = wire.get, _READ.get
@@ -172,9 +166,7 @@ def read_texts(
 def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[str, str]) -> None:
     """Write properties in the form that ``read_texts`` returns.
 
-    Texts are not checked against their types: receivers read a text that is not of its type as a string. Raises
-    MessageFormatError for a name reserved by the wire format, a lone surrogate, or a word that names no type or has no
-    text.
+    Texts are not checked against their types: receivers read a text that is not of its type as a string.
     """
     known, word_of, known_word = _WRITTEN.get, words.get, _WORDS.get
     typed = 0
@@ -267,7 +259,6 @@ def read_one(wire: Texts, name: str) -> Property:
 
 
 def _is_old_mark(wire: Texts, name: str, text: str) -> bool:
-    """Return whether the name is a mark in the documented spelling, and the property that it marks exists."""
     if not name.endswith(TYPE_SUFFIX_READ) or text not in _WORDS:
         return False
     marked = name.removesuffix(TYPE_SUFFIX_READ)
@@ -275,10 +266,7 @@ def _is_old_mark(wire: Texts, name: str, text: str) -> bool:
 
 
 def as_dead_letter(wire: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties for the dead letter of an expired record.
-
-    It must not expire again, so its JMSExpiration becomes the property ``JMS_jmsaio_expired_at``.
-    """
+    """Return the properties for the dead letter of an expired record, which must not expire again."""
     letter = dict(wire)
     expired_at = letter.pop(EXPIRATION, None)
     letter.pop(EXPIRATION + TYPE_SUFFIX, None)

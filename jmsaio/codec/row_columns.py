@@ -55,10 +55,7 @@ InOrder = Callable[[Column], Column]
 
 @attrs.frozen(eq=False)
 class TextTable:
-    """The property texts of rows that all have the same names; iterating it creates a dictionary per row.
-
-    ``columns`` has the texts of each property, one per row.
-    """
+    """The property texts of rows that all have the same names, by column; iterating it creates a dict per row."""
 
     names: Texts
     columns: Sequence[Sequence[str]] = attrs.field(repr=False)
@@ -83,7 +80,6 @@ class RowColumns:
 
     @classmethod
     def of(cls, rows: Sequence[RawRow]) -> Self:
-        """Create the columns of rows."""
         return cls(len(rows), tuple(zip(*rows, strict=True)) if rows else ((),) * len(_FIELDS))
 
     def __getitem__(self, field: str) -> Any:
@@ -115,14 +111,9 @@ _WIRE: Final[Mapping[str, Texts]] = {
 
 @attrs.define(eq=False)
 class _Shape:
-    """Records with the same names in the same order.
+    """Records with the same names in the same order: ``common`` are texts of kind and type words, ``own`` the others.
 
     It does not refer to their groups: such a circle would keep their payloads until the next garbage collection.
-
-    Attributes:
-        common: returns the texts of kind and type words of a record.
-        others: names of the other texts, which differ between records.
-        own: returns these texts of a record.
     """
 
     properties: Texts
@@ -133,15 +124,7 @@ class _Shape:
 
 @attrs.define(eq=False)
 class _Group:
-    """Records with the same names, kind and type words.
-
-    Attributes:
-        shared: their texts of kind and type words.
-        kind: kind of their bodies.
-        texts: the texts of each record that differ between records.
-        parts: payload, key, times and other parts of each record.
-        numbers: index of each record among all records.
-    """
+    """Records with the same names, kind and type words: their other texts, other parts, and index among all records."""
 
     shape: _Shape
     shared: Texts
@@ -155,8 +138,8 @@ class _Group:
 class ColumnMaker:
     """Converts records to the columns of their rows.
 
-    ``namespace`` is left out of the names of reply destinations. ``fields`` are the requested fields of the rows, or
-    ``PAYLOAD``; others have any values. With ``decode_error`` all are read, and bodies are checked as by ``to_row``.
+    ``fields`` are the requested fields of the rows, or ``PAYLOAD``; others have any values. With ``decode_error`` all
+    are read, and bodies are checked as by ``to_row``.
     """
 
     def __init__(self, namespace: str = "public/default", *, fields: Collection[str] = RawRow._fields) -> None:
@@ -218,7 +201,6 @@ class ColumnMaker:
         return found
 
     def columns(self) -> RowColumns:
-        """Return the columns of all added records."""
         parts = [
             (group.numbers, list(_columns(group, self._namespace, self._check_body, self._fields, self._parts)))
             for group in self._groups.values()
@@ -252,7 +234,6 @@ def _names_of(fields: Collection[str]) -> Texts:
 
 
 def _getter(names: Sequence[str]) -> Callable[[Mapping[str, str]], Texts]:
-    """Return a function that returns the texts of some names as a tuple."""
     if len(names) > 1:
         found: Any = itemgetter(*names)
         return found  # type: ignore[no-any-return]  # a tuple of the argument's values
@@ -263,7 +244,6 @@ def _getter(names: Sequence[str]) -> Callable[[Mapping[str, str]], Texts]:
 
 
 def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
-    """Join one column of the groups of rows, in the order of all rows."""
     if all(isinstance(part, TextTable) for part in parts) and len({part.names for part in parts}) == 1:
         columns = zip(*(part.columns for part in parts), strict=True)
         texts = [in_order(list(chain.from_iterable(each))) for each in columns]
@@ -330,7 +310,6 @@ def _pair(
 
 
 def _wires(texts: Mapping[str, Sequence[str]], *names: str) -> Iterator[dict[str, str]]:
-    """Return the named properties of each record, if present."""
     found = [name for name in names if name in texts]
     return (dict(zip(found, each, strict=True)) for each in zip(*(texts[name] for name in found), strict=True))
 
@@ -338,7 +317,6 @@ def _wires(texts: Mapping[str, Sequence[str]], *names: str) -> Iterator[dict[str
 def _bodies(
     kind: str, payloads: Sequence[bytes | None], formats: Sequence[str | None], check_body: bool
 ) -> tuple[Column, Column, Column]:
-    """Return texts, data, and errors of unreadable bodies."""
     nothing = (None,) * len(payloads)
     if kind != "text" and not (check_body and kind in bodies.STRUCTURED):
         return nothing, payloads, nothing
@@ -354,7 +332,6 @@ def _bodies(
 
 
 def _properties(table: TextTable, keys: Sequence[str | None]) -> TextTable | list[dict[str, str]]:
-    """Return the texts of properties, including JMSXGroupID of records with a key."""
     if not any(keys):
         return table
     if all(keys):
@@ -364,7 +341,6 @@ def _properties(table: TextTable, keys: Sequence[str | None]) -> TextTable | lis
 
 
 def _numbers(name: str, texts: Mapping[str, Sequence[str]], defaults: Sequence[int]) -> Column:
-    """Return the numbers of a header, as ``headers.number`` parses them."""
     given = texts.get(name)
     if given is None:
         return defaults

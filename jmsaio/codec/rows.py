@@ -39,31 +39,19 @@ _NONE: Final = (None, None)
 class RawRow(NamedTuple):
     """The content of one record, in plain strings, bytes, ints and dicts of strings.
 
-    A named tuple, because a table has columns: ``zip(*rows)`` creates all of them in one pass of C code. That takes a
-    third of the time of reading each attribute of frozen attrs objects, and a tuple is created in a third of the time
-    of such an object. Properties are dicts, whose keys and values also extend the flat lists of a map column in C.
-
-    Fields with a default are set by the broker, or usually have that value. Times are milliseconds since the epoch, 0
-    for none, whether a column of times can hold them or not. Values that are the same for all rows of a topic
-    (destination, topic, partition) are left to the reader. JMSConnectionID and JMSTX belong to the sender and are
-    omitted. Fields without a line below are the header or part of the record of that name.
+    A named tuple, because a table has columns: ``zip(*rows)`` creates all of them in one pass of C code, in a third of
+    the time of reading attributes. Times are milliseconds since the epoch, 0 for none. What is the same for all rows of
+    a topic is left to the reader. JMSConnectionID and JMSTX belong to the sender and are omitted.
 
     Attributes:
-        body_type: the kind of message on the wire: ``text``, ``bytes``, ``map``, ``stream``, ``object``, or ``header``
-            for one without a body; ``bytes`` if a producer that is not JMS set none. Any other word is kept;
-            ``decode_with`` treats such a message as one without a body.
-        text: body of a text message; None for Pulsar's null value, or if the payload is not UTF-8.
-        data: payload of every other message, and of a text that is not UTF-8; None for Pulsar's null value.
+        body_type: the kind of message on the wire; ``bytes`` if a producer that is not JMS set none. Any other word is
+            kept; ``decode_with`` treats such a message as one without a body.
+        data: payload of every message but a text, and of a text that is not UTF-8; None for Pulsar's null value.
         object_format: how Python reads the String of an object message: ``json``, or None to keep it unchanged.
-        properties: texts of the properties by name, including JMSXGroupID and JMSXGroupSeq but not JMSXDeliveryCount.
-        property_types: type words of the properties that are not strings: ``boolean``, ``byte``, ``short``, ``int``,
-            ``long``, ``float`` or ``double``. ``properties.value_of`` converts a text and its word to the value.
+        properties: texts by name, including JMSXGroupID and JMSXGroupSeq but not JMSXDeliveryCount.
+        property_types: type words of those that are not strings; ``properties.value_of`` converts a text and its word.
         key: partition key; without one, the text of JMSXGroupID, which becomes the key of an outgoing record.
-        correlation_id: JMSCorrelationID, if it is text; otherwise it is ``correlation_bytes``.
-        reply_to: name of JMSReplyTo, short in its own namespace; its kind is ``queue`` or ``topic``.
-        message_id: JMSMessageID: the sender's, or else the record's position in storage. None in a row to be sent
-            without one.
-        delivery_mode: ``PERSISTENT`` or ``NON_PERSISTENT``.
+        message_id: the sender's, or else the position in storage. None in a row to be sent without one.
         batch: index in a batch entry, -1 if the entry holds one record.
         decode_error: why a part of the record, which is then None or empty, could not be read; None if all could.
     """
@@ -103,8 +91,7 @@ _row_of: Final[Callable[[tuple[Any, ...]], RawRow]] = partial(tuple.__new__, Raw
 def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_body: bool = True) -> RawRow:
     """Convert a record to a row. No record raises: unreadable parts are missing, and ``decode_error`` has the reason.
 
-    ``namespace`` is left out of the names of reply destinations. ``check_body`` decodes the body of a map, stream or
-    object to check whether it can be read; without it such a row never has a ``decode_error`` for its body.
+    Without ``check_body``, which decodes the body of a map, stream or object, no such row has an error for its body.
     """
     error = None
     try:
@@ -191,7 +178,6 @@ def read_reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, 
 
 
 def read_mode(wire: Mapping[str, str]) -> str:
-    """Return JMSDeliveryMode as a word."""
     return str(as_word(headers.delivery_mode(wire)))
 
 
@@ -204,18 +190,9 @@ def to_record(
 ) -> OutgoingRecord:
     """Create the record of a row; ``to_row`` of the received record returns an equal row.
 
-    Not sent are only the broker's part of the row (from ``ledger`` on), ``decode_error``, and a query string after the
-    name of a reply destination. Numbers and the texts of typed properties are sent unchanged.
-
-    Args:
-        connection_id: JMSConnectionID of the sending connection, for noLocal.
-        namespace: ``tenant/namespace`` of a reply destination without one.
-        deliver_at: earliest delivery by the broker in milliseconds since the epoch, None for immediate delivery.
-
-    Raises:
-        MessageFormatError: a text that is not Unicode (a lone surrogate), a property name reserved by the wire format,
-            an unknown property type, delivery mode or kind of reply destination, or a row with two bodies or two
-            correlation ids.
+    Not sent are the broker's part of the row (from ``ledger`` on), ``decode_error``, and a query string after the name
+    of a reply destination. Raises MessageFormatError for a lone surrogate, a reserved name, an unknown word, or a row
+    with two bodies or two correlation ids.
     """
     # Unpacked at once, which is cheaper than reading eighteen attributes.
     (

@@ -53,10 +53,7 @@ def encode_stream(values: Iterable[Value]) -> bytes:
 
 
 def decode_stream(data: bytes) -> list[Value]:
-    """Return the canonical values of a payload. Lengths are checked against the remaining bytes.
-
-    Raises MessageFormatError.
-    """
+    """Return the canonical values of a payload. Lengths are checked against the remaining bytes."""
     values: list[Value] = []
     position, end = 0, len(data)
     while position < end:
@@ -82,7 +79,6 @@ def decode_stream(data: bytes) -> list[Value]:
 
 
 def _span(data: bytes, position: int, layout: struct.Struct) -> tuple[int, int]:
-    """Return start and end of the bytes after a length at ``position``."""
     start = position + layout.size
     if start > len(data):
         raise MalformedMessageError(f"a length breaks off at byte {position}")

@@ -20,8 +20,7 @@ def wrong_type(value: object, argument: str, needed: str) -> IllegalArgumentType
 def shown(value: object, width: int = WIDTH) -> str:
     """Return the repr of ``value`` for an error, with at most ``width`` characters.
 
-    For an int too long for Python to format (thousands of digits) this is only its size; for a value whose repr fails,
-    its class.
+    For an int too long for Python to format this is only its size; for a value whose repr fails, its class.
     """
     if type(value) in (str, bytes):
         value = value[: width + 1]  # type: ignore[index]  # a huge text is not copied
@@ -45,37 +44,31 @@ def with_article(noun: str) -> str:
 
 
 def check_text(value: object, argument: str) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is a str."""
     if not isinstance(value, str):
         raise wrong_type(value, argument, "a text")
 
 
 def check_optional_text(value: object, argument: str) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is a str or None."""
     if value is not None and not isinstance(value, str):
         raise wrong_type(value, argument, "a text or None")
 
 
 def check_flag(value: object, argument: str) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is True or False."""
     if not isinstance(value, bool):
         raise wrong_type(value, argument, "True or False")
 
 
 def check_mapping(value: object, argument: str) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is a mapping."""
     if not isinstance(value, Mapping):
         raise wrong_type(value, argument, "a mapping")
 
 
 def check_class(value: object, argument: str) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is a class."""
     if not isinstance(value, type):
         raise wrong_type(value, argument, "a class, such as str")
 
 
 def check_int(value: object, argument: str, low: int, high: int) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is an int, IllegalArgumentError out of low to high."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(value, argument, "an int")
     if not low <= value <= high:

@@ -155,11 +155,7 @@ class TemporaryTopic(Topic):
 
 
 def as_destination(value: object, argument: str = "destination") -> Destination:
-    """Return ``value`` as a Queue or Topic; objects of other libraries need a ``queue_name`` or ``topic_name``.
-
-    Raises:
-        InvalidDestinationError: None, or something else.
-    """
+    """Return ``value`` as a Queue or Topic; objects of other libraries need a ``queue_name`` or ``topic_name``."""
     if isinstance(value, Queue | Topic):
         return value
     for attribute, kind in (("queue_name", Queue), ("topic_name", Topic)):
@@ -173,16 +169,10 @@ def as_destination(value: object, argument: str = "destination") -> Destination:
 
 @attrs.frozen
 class Resolved:
-    """Topics and subscription of a destination on the broker.
+    """Topics and subscription of a destination on the broker: either topics by full name, or a pattern.
 
-    Attributes:
-        topics: full topic names; empty for a pattern.
-        pattern: full topics pattern, or None.
-        subscription: subscription named by a queue's ``:suffix``, or None.
-        overrides: the ``consumerConfig`` branch of the query string, nested.
-        queue_type: a queue's ``jms.queueSubscriptionType`` as written in the query string, or None.
-        virtual: whether it has several topics and can only be consumed.
-        visible_name: the name without the query string.
+    ``subscription`` is a queue's ``:suffix``; ``overrides`` are the ``consumerConfig`` branch of the query string,
+    nested; ``virtual`` destinations have several topics and can only be consumed.
     """
 
     topics: tuple[str, ...]
@@ -204,15 +194,8 @@ def resolve(destination: Destination, system_namespace: str = _NAMESPACE) -> Res
     """Return the topics, subscription and overrides of a destination.
 
     Names are ``name`` or ``persistent://tenant/namespace/name``; for queues also ``...:subscription``; ``multi:a,b``
-    and ``regex:pattern``; each optionally followed by ``?consumerConfig.key=value&...``.
-
-    Args:
-        destination: the destination.
-        system_namespace: ``tenant/namespace`` of a short name without a known namespace.
-
-    Raises:
-        InvalidDestinationError: an empty member or suffix, a name that Pulsar does not accept, or a query string that
-            contradicts itself.
+    and ``regex:pattern``; each optionally followed by ``?consumerConfig.key=value&...``. Raises InvalidDestinationError
+    for an empty part, a name that Pulsar does not accept, or a query string that contradicts itself.
     """
     # Cached by name as spelled: a temporary destination as key would keep its connection alive.
     kind = Queue if isinstance(destination, Queue) else Topic
@@ -253,7 +236,6 @@ def short_name(name: str, system_namespace: str) -> str:
 
 
 def _visible(name: str) -> str:
-    """Return a name without its query string."""
     return name.partition("?")[0]
 
 
@@ -335,12 +317,9 @@ KINDS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic"
 
 
 def parse_destination_text(text: str) -> Queue | Topic:
-    """Parse a destination text.
+    """Parse ``queue://name`` or ``topic://name``.
 
     A bare name is rejected: messages to a queue that has no consumer yet are kept, messages to a topic are not.
-
-    Raises:
-        InvalidDestinationError: the text has another form.
     """
     kind, mark, name = text.partition("://")
     if not mark or not name or kind not in KINDS:
@@ -349,11 +328,7 @@ def parse_destination_text(text: str) -> Queue | Topic:
 
 
 def join_names(text: str) -> str:
-    """Return the text of one destination for several names: separated by commas, or as Python or JSON writes a list.
-
-    Raises:
-        InvalidDestinationError: some are queues and others topics.
-    """
+    """Return the text of one destination for several names: separated by commas, or as Python or JSON writes a list."""
     whole = text.strip()
     is_list = whole.startswith("[") and whole.endswith("]")
     name, mark, query = (whole[1:-1] if is_list else whole).partition("?")
@@ -374,11 +349,6 @@ def with_kind(text: str, kind: str) -> str:
 
 
 def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str) -> str:
-    """Return the text of the destination that a topic or partition belongs to.
-
-    Args:
-        topic: full name of the topic, or of the partition.
-        namespace: ``tenant/namespace`` to leave out of the name.
-    """
+    """Return the text of the destination that a topic or partition belongs to, without ``namespace`` in its name."""
     word = next(word for word, known in KINDS.items() if issubclass(kind, known))
     return f"{word}://{short_name(split_partition(topic)[0], namespace)}"  # other clients' topics can contain "?"

@@ -25,17 +25,10 @@ Duration = int | float | _TimeDelta
 
 
 def seconds(value: Any, what: str) -> float:
-    """Return a duration in seconds.
+    """Return a duration in seconds; ``what`` is the parameter's name, for errors and warnings.
 
-    A whole number of thousands gives a UserWarning; see ``warn_of_milliseconds``.
-
-    Args:
-        value: number of seconds or timedelta.
-        what: the parameter's name, for the error.
-
-    Raises:
-        IllegalArgumentError: negative, NaN, or above 10 years (probably milliseconds).
-        IllegalArgumentTypeError: of another type.
+    Raises IllegalArgumentError if negative, NaN, or above 10 years (probably milliseconds); of another type it is also
+    a TypeError. A whole number of thousands gives a UserWarning; see ``warn_of_milliseconds``.
     """
     kind = type(value)
     if (kind is float or kind is int) and 0 <= value <= TEN_YEARS:  # the usual case, and part of every receive

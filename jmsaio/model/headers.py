@@ -63,13 +63,10 @@ class HeaderKind(enum.Enum):
 
 @attrs.frozen
 class HeaderColumn:
-    """A column of a header in the rows of Spark.
+    """A column of a header in the rows of Spark, with its type in Spark's DDL.
 
-    Attributes:
-        type: its type in Spark's DDL.
-        doc: description of the column in a read.
-        written: description of the column in a write; "" if the provider sets it.
-        field: its field in a raw row, see ``jmsaio.codec.rows``; "" if a record does not have the header.
+    ``doc`` describes it in a read, and ``written`` in a write ("" if the provider sets it). ``field`` is its field in a
+    raw row, see ``jmsaio.codec.rows``; "" if a record does not have the header.
     """
 
     name: str
@@ -84,13 +81,9 @@ class Header:
     """A header, or a property that Jakarta Messaging defines.
 
     Attributes:
-        name: its name in Jakarta Messaging and in selectors.
-        kind: kind of its value.
-        owner: who sets it.
         field: its field in ``Headers`` and in the JSON of the commands, and the name of their option if the application
             sets it; "" for a property.
-        wire: names of the Pulsar properties that carry it, its own first. Without any, another part of the record
-            carries it, or none.
+        wire: names of the Pulsar properties that carry it, its own first; empty if another part of the record does.
         selectable: whether selectors can use it (3.8.1.1 Message selector syntax).
         alike: whether a selector in Starlight's broker plugin finds the same value as one in the client.
         default: its value in a new message.
@@ -201,7 +194,6 @@ NOT_PROPERTIES: Final = RESERVED | {header.name for header in FIELDS} | {wire.CO
 
 
 def is_provided(name: str) -> bool:
-    """Return whether only a provider sets the property of that name."""
     return name.startswith("JMSX") and name not in _JMSX_OF_APPLICATION
 
 

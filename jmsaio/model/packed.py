@@ -40,10 +40,7 @@ def _long(number: int) -> bytes:
 
 
 def read_varint(data: bytes, place: int, end: int) -> tuple[int, int]:
-    """Decode the number at ``place``; return it and the position after it.
-
-    Raises ValueError if it does not end before ``end``, or is longer than 64 bits.
-    """
+    """Decode the number at ``place``; return it and the position after it. Raises ValueError."""
     number = 0
     for count, byte in enumerate(data[place : min(place + _LONGEST, end)]):
         number |= (byte & 127) << 7 * count
@@ -56,10 +53,7 @@ _PROPERTY, _NAME, _VALUE = b"\x0a", b"\x0a", b"\x12"
 
 
 def pack_name(name: str) -> bytes:
-    """Encode a name with its tags: the bytes of a property between its total length and the length of its value.
-
-    Raises UnicodeEncodeError for a lone surrogate.
-    """
+    """Encode a name with its tags: the bytes of a property between its total length and the length of its value."""
     encoded = name.encode()
     return _NAME + varint(len(encoded)) + encoded + _VALUE
 
@@ -134,7 +128,6 @@ def _text(text: bytes, stop: int) -> str:
 
 
 def _property(packed: bytes, place: int, end: int) -> tuple[bytes, bytes, int]:
-    """Return name and value of one property of any length, and its end."""
     part, stop = _field(packed, place, end, _PROPERTY)
     name, middle = _field(packed, stop - len(part), stop, _NAME)
     value, last = _field(packed, middle, stop, _VALUE)
@@ -146,11 +139,8 @@ def _property(packed: bytes, place: int, end: int) -> tuple[bytes, bytes, int]:
 class Shape(NamedTuple):
     """What a list of properties shares with others that have the same names, and values of the same lengths.
 
-    Attributes:
-        places: where each value starts and ends, counted from the start of the list, by name.
-        size: bytes of the list.
-        heads: the bytes between the values.
-        heads_at: returns those bytes of the data from a place on; if they equal ``heads``, such a list starts there.
+    ``places`` says where each value starts and ends, counted from the start of the list. ``heads`` are the bytes
+    between the values; if ``heads_at`` returns them for a place in the data, such a list starts there.
     """
 
     places: Mapping[str, tuple[int, int]]
@@ -173,7 +163,6 @@ def shape_of(data: bytes, place: int, end: int) -> Shape:
 
 
 def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]:
-    """Return the content of a field with this tag, and its end."""
     if packed[place : place + 1] != tag or place >= end:
         raise MessageFormatError(f"packed properties: no tag {tag.hex()} at byte {place}")
     try:

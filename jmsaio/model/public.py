@@ -20,8 +20,7 @@ _WITHOUT_ARGUMENTS = inspect.Signature([inspect.Parameter("self", inspect.Parame
 def public(value: T) -> T:
     """Present a class or function as a name of ``jmsaio``, in whichever module it is defined.
 
-    ``typing.get_type_hints``, which frameworks call, would look there for the names in a class's annotations; they are
-    replaced by what they mean in its own module.
+    ``typing.get_type_hints`` would look there for the names in annotations; they are replaced by what they mean.
     """
     if isinstance(value, type):
         _resolve_annotations(value)
@@ -30,10 +29,6 @@ def public(value: T) -> T:
 
 
 def _resolve_annotations(kind: type) -> None:
-    """Replace the annotations of a class that are texts by types; a class that is not loaded here remains a text.
-
-    A private field whose type is imported for type checkers only becomes Any.
-    """
     known = vars(sys.modules[kind.__module__])
     resolved = dict(kind.__annotations__)
     for name, annotation in kind.__annotations__.items():
@@ -49,7 +44,7 @@ def created_by(call: str) -> Callable[[K], K]:
     """Hide the constructor's arguments of a class whose objects only the library creates.
 
     ``help`` shows none, and names ``call``, which an application calls instead. The constructor itself stays as attrs
-    generated it, as fast as before, and type checkers still check the library's own calls.
+    generated it, and type checkers still check the library's own calls.
     """
 
     def hide(kind: K) -> K:
@@ -84,10 +79,7 @@ _CLASSES: Final = {
 
 
 def python_name(java: str, known: Collection[str]) -> str | None:
-    """Return the name of a class of ``known`` that is ``java`` in Java, or None.
-
-    An exception is called an error, whether it is checked (``JMSException``) or not (``JMSRuntimeException``).
-    """
+    """Return the name of a class of ``known`` that is ``java`` in Java, or None. An exception is called an error."""
     found = _CLASSES.get(java)
     if found is None and java.endswith("Exception"):
         found = f"{java.removesuffix('Exception').removesuffix('Runtime')}Error"

@@ -40,10 +40,7 @@ _OVERFLOW: Final = 2.0**128 - 2.0**103
 
 
 def to_java(value: Value) -> str:
-    """Return Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``; shortest digits, as since JDK 19.
-
-    Raises MessageFormatError for bytes and None, which have no text form.
-    """
+    """Return Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``; shortest digits, as since JDK 19."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool):
@@ -107,10 +104,7 @@ def _plain(digits: str, exponent: int) -> str:
 
 
 def parse_integer(text: str | None, bits: int) -> int:
-    """Parse as Java's ``Byte/Short/Integer/Long.valueOf(text)``: optional sign, decimal digits of any script.
-
-    Raises NumberFormatError for anything else, or out of range of ``bits``.
-    """
+    """Parse as Java's ``Byte/Short/Integer/Long.valueOf(text)``: optional sign, decimal digits of any script."""
     if text is None:
         raise NumberFormatError("there is no value to read a number from (None)")
     digits = text[1:] if text[:1] in ("+", "-") else text
@@ -135,10 +129,7 @@ def _digit(character: str) -> str:
 
 
 def parse_double(text: str | None) -> float:
-    """Parse as Java's ``Double.valueOf(text)``: trimmed; suffix, hex floats, ``NaN`` and ``Infinity`` allowed.
-
-    Raises NumberFormatError for anything else (``inf``, ``1_0``, blank) or None.
-    """
+    """Parse as Java's ``Double.valueOf(text)``: trimmed; suffix, hex floats, ``NaN`` and ``Infinity`` allowed."""
     stripped = (text or "").strip(_TRIMMED)
     if _DECIMAL.fullmatch(stripped):
         return float(_without_suffix(stripped))
@@ -160,7 +151,7 @@ def _without_suffix(text: str) -> str:
 
 
 def parse_float(text: str | None) -> Float:
-    """Parse as Java's ``Float.valueOf(text)``, rounded once. Raises NumberFormatError as ``parse_double``."""
+    """Parse as Java's ``Float.valueOf(text)``, rounded once."""
     value = parse_double(text)
     if _between_floats(abs(value)):
         # The double itself is rounded, so it does not show here which float is nearer to the text.
@@ -206,8 +197,7 @@ def parse_boolean(text: str | None) -> bool:
 def parse_wire(text: str, mark: str) -> Value:
     """Parse a property's value on the wire; raises MessageFormatError.
 
-    Both ``int`` and the documented ``integer`` are accepted. With an unknown mark the text is returned unchanged, as in
-    Java.
+    With an unknown mark the text is returned unchanged, as in Java.
     """
     parse = PARSERS.get(mark)
     if parse is None:
@@ -256,10 +246,8 @@ READABLE_AS: Final[dict[type, tuple[type, ...]]] = {
 def convert(value: Value, target: type, name: str = "", what: str = "value") -> Any:
     """Convert a value to the JMS type of the class ``target``; ``name`` and ``what`` (it is) are for the error.
 
-    Raises:
-        MessageFormatError: JMS has no such conversion.
-        NumberFormatError: a String that is not such a number, or a missing value read as an integer.
-        NullValueError: a missing value read as float, double or char.
+    Raises MessageFormatError if JMS has no such conversion, NumberFormatError for a String that is not such a number,
+    and for a missing value NumberFormatError (integers) or NullValueError (float, double, char).
     """
     if value is None:
         return _null(target, name, what)
@@ -306,10 +294,7 @@ def _surrogates(match: re.Match[str]) -> str:
 
 
 def decode_mutf8(data: bytes) -> str:
-    """Decode modified UTF-8 as strictly as Java's ``DataInput.readUTF``: overlong forms are read, 4-byte forms are not.
-
-    Raises MessageFormatError.
-    """
+    """Decode modified UTF-8 as strictly as Java's ``DataInput.readUTF``: overlong forms yes, 4-byte forms no."""
     if data.isascii():
         return data.decode("ascii")
     try:
@@ -322,7 +307,6 @@ def decode_mutf8(data: bytes) -> str:
 
 
 def _decode_slowly(data: bytes) -> str:
-    """Decode byte by byte, as Java does."""
     units: list[int] = []
     index, length = 0, len(data)
     while index < length:

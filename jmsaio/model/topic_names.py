@@ -12,7 +12,6 @@ _PARTITION: Final = re.compile(r"(.+)-partition-([0-9]{1,9})", re.DOTALL)
 
 
 def partition_name(topic: str, index: int) -> str:
-    """Return the name of one partition."""
     return f"{topic}-partition-{index}"
 
 
@@ -35,7 +34,7 @@ def dead_letter_topic(topic: str, subscription: str) -> str:
 def topic_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a topics pattern, to be matched against whole full names of topics, without partition.
 
-    Only the last part of ``persistent://tenant/namespace/expression`` is an expression. Raises InvalidDestinationError.
+    Only the last part of ``persistent://tenant/namespace/expression`` is an expression.
     """
     *front, expression = pattern.split("/", 4)
     try:

@@ -165,10 +165,7 @@ def round_float(value: float) -> float:
 
 
 def canonical_property(value: Any, name: str = "") -> bool | int | float | str | None:
-    """Convert a property value without a given type to its canonical form.
-
-    Raises MessageFormatError, with property and type, for a type that properties can't have or an int above 64 bits.
-    """
+    """Convert a property value without a given type to its canonical form; raises MessageFormatError."""
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return value  # type: ignore[no-any-return]  # checked by its class
@@ -181,10 +178,7 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
 
 
 def canonical(value: Any, name: str = "") -> Value:
-    """Convert a value of a map, stream or bytes message without a given type to its canonical form.
-
-    Raises MessageFormatError, with position and type, for a value without JMS type or an int above 64 bits.
-    """
+    """Convert a value of a body without a given type to its canonical form; raises MessageFormatError."""
     kind = type(value)
     if value is None or kind in (bool, str, float, bytes, Byte, Short, Long, Float, Char):
         return value  # type: ignore[no-any-return]  # checked by its class
@@ -248,8 +242,7 @@ def typed(kind: type, value: Any, name: str) -> Any:
 def cut(value: object, offset: int, length: int | None) -> bytes:
     """Copy ``length`` bytes of ``value`` from ``offset``; without ``length`` up to its end.
 
-    Raises MessageFormatError if it is not bytes, IllegalArgumentTypeError for an offset or length that is not an int,
-    IndexError out of bounds (IndexOutOfBoundsException).
+    Raises MessageFormatError if it is not bytes, IndexError out of bounds (IndexOutOfBoundsException).
     """
     if not isinstance(value, bytes | bytearray | memoryview):
         raise MessageFormatError(f"the data or value must be bytes, not {type(value).__name__}")

@@ -44,14 +44,7 @@ FAILED_DELIVERIES = "JMS_jmsaio_failed_deliveries"
 def letter_properties(
     properties: Mapping[str, str], topic: str, subscription: str, origin: str, failures: int
 ) -> dict[str, str]:
-    """Return the properties of a dead letter, from the record's ``properties``.
-
-    Args:
-        topic: full name of its topic or partition.
-        subscription: name of the subscription on which it failed.
-        origin: its id in the topic.
-        failures: number of failed deliveries; 0 if it was never delivered, which is left out.
-    """
+    """Return the properties of a dead letter; without ``failures`` (failed deliveries) it was never delivered."""
     letter = {**properties, REAL_TOPIC: topic, REAL_SUBSCRIPTION: subscription, ORIGIN_MESSAGE_ID: origin}
     if failures:
         letter[FAILED_DELIVERIES], letter[FAILED_DELIVERIES + TYPE_SUFFIX] = str(failures), "int"
@@ -125,11 +118,7 @@ class OutgoingRecord:
 
     @property
     def packed(self) -> bytes:
-        """The properties as bytes, see ``jmsaio.model.packed``; created on each access.
-
-        Raises:
-            MessageFormatError: a name or value that is not Unicode (a lone surrogate).
-        """
+        """The properties as bytes, created on each access. Raises MessageFormatError for a lone surrogate."""
         return pack(self.properties)
 
     def size(self) -> int:
@@ -169,12 +158,11 @@ class PackedRecord(OutgoingRecord):
 
     @property
     def packed(self) -> bytes:
-        """The properties as they were passed."""
         return self._packed
 
     @property
     def properties(self) -> dict[str, str]:  # type: ignore[override]  # nobody sets a record's properties
-        """The properties as a map, decoded once. Raises MessageFormatError if the bytes are not such a list."""
+        """The properties as a map, decoded once. Raises MessageFormatError."""
         found = self._map
         if found is None:
             found = self._map = unpack(self._packed)

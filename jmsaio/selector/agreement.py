@@ -37,9 +37,8 @@ _CONDITIONS: Final = frozenset({"REGEX", "INLIST"})
 class PluginSelector:
     """A selector that an operator has set on a subscription, for the plugin.
 
-    Attributes:
-        matches_record: as of `Selector`, with the plugin's results; None if the rules of JMS can't give them.
-        difference: why they can't, with the column; None if they can.
+    ``matches_record`` is as of `Selector`, with the plugin's results; None if the rules of JMS can't give them, and
+    then ``difference`` says why, with the column.
     """
 
     text: str
@@ -49,10 +48,7 @@ class PluginSelector:
 
 @functools.lru_cache(maxsize=CACHED)
 def plugin_selector(text: str) -> PluginSelector:
-    """Return the selector of a subscription, to be evaluated as the plugin evaluates it.
-
-    Raises InvalidSelectorError if the plugin can't parse it, so it delivers nothing.
-    """
+    """Return a subscription's selector. Raises InvalidSelectorError if the plugin can't read it, so delivers none."""
     _parse_as_plugin(text)
     try:
         tree = parse(text)
@@ -68,8 +64,7 @@ def plugin_selector(text: str) -> PluginSelector:
 def objection(text: str) -> str | None:
     """Return why the plugin might hold back a message that a consumer's valid selector selects, with the column.
 
-    None if the plugin can run the selector. It can deliver more messages than the selector selects, because the client
-    checks received messages.
+    None if it can't. It can deliver more than the selector selects, because the client checks received messages.
     """
     try:
         _parse_as_plugin(text)
@@ -174,7 +169,6 @@ def _parse_as_plugin(text: str) -> None:
 
 
 def _check_condition(node: Node) -> None:
-    """Refuse what the Java parser does not accept as a Boolean expression."""
     node = nodes.plain(node)
     match node:
         case nodes.Not() | nodes.And() | nodes.Or():
@@ -215,7 +209,6 @@ def _check_value(node: Node) -> None:
 
 
 def _check_equality(left: Node, right: Node) -> None:
-    """Refuse operands of ``=`` and ``<>`` that the Java parser refuses."""
     for side in (left, right):
         if isinstance(side, nodes.Literal) and side.value is None:
             raise Refused("NULL can't be compared; write IS NULL", side.at)

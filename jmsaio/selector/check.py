@@ -22,11 +22,7 @@ _ALLOWED: Final = [header.name for header in FIELDS if header.selectable]
 
 
 def check(tree: Node) -> None:
-    """Refuse a tree in which an operand can't have the required type.
-
-    Raises:
-        Refused: with the offset of the operand.
-    """
+    """Raise Refused, with the offset of the operand, if an operand can't have the required type."""
     _condition(tree, "the selector")
 
 

@@ -89,12 +89,9 @@ def divide_floats(left: float, right: float) -> float:
 
 
 def combine(operator: str, left: object, right: object) -> object:
-    """Evaluate ``left operator right`` with one of ``+ - * /``.
+    """Evaluate ``left operator right`` with one of ``+ - * /``; integers are truncated toward zero when divided.
 
-    Integers are truncated toward zero when divided.
-
-    Returns:
-        None with a NULL operand and for an integer divided by zero, MISMATCH with an operand that is not a number.
+    Return None with a NULL operand and for an integer divided by zero, MISMATCH with an operand that is not a number.
     """
     if left is None or right is None:
         return None
@@ -122,7 +119,6 @@ def combine(operator: str, left: object, right: object) -> object:
 
 
 def negate(value: object) -> object:
-    """Evaluate ``- value``; see ``combine``."""
     if value is None:
         return None
     level = rank(value)
@@ -133,7 +129,6 @@ def negate(value: object) -> object:
 
 
 def positive(value: object) -> object:
-    """Evaluate ``+ value``; see ``combine``."""
     return None if value is None else value if rank(value) else MISMATCH
 
 
@@ -161,7 +156,6 @@ def _promoted(left: object, right: object) -> tuple[float, float] | None:
 
 
 def equal(left: object, right: object) -> bool | None:
-    """Evaluate ``left = right``."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -184,7 +178,6 @@ _FAMILIES: Final = (str, bool)
 
 
 def less(left: object, right: object) -> bool | None:
-    """Evaluate ``left < right``."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -192,7 +185,6 @@ def less(left: object, right: object) -> bool | None:
 
 
 def less_equal(left: object, right: object) -> bool | None:
-    """Evaluate ``left <= right``."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -200,12 +192,10 @@ def less_equal(left: object, right: object) -> bool | None:
 
 
 def greater(left: object, right: object) -> bool | None:
-    """Evaluate ``left > right``."""
     return less(right, left)
 
 
 def greater_equal(left: object, right: object) -> bool | None:
-    """Evaluate ``left >= right``."""
     return less_equal(right, left)
 
 
@@ -215,10 +205,7 @@ COMPARISONS: Final[dict[str, Callable[[object, object], bool | None]]] = {
 
 
 def between(subject: object, low: object, high: object) -> bool | None:
-    """Evaluate ``subject BETWEEN low AND high``.
-
-    It is ``low <= subject AND subject <= high``, so it can be FALSE although one bound is NULL.
-    """
+    """Evaluate ``low <= subject AND subject <= high``, which can be FALSE although one bound is NULL."""
     above, below = less_equal(low, subject), less_equal(subject, high)
     if above is False or below is False:
         return False
@@ -244,7 +231,6 @@ def truth(value: object) -> bool | None:
 
 
 def opposite(value: bool | None) -> bool | None:
-    """Evaluate NOT."""
     return None if value is None else not value
 
 
@@ -257,11 +243,7 @@ PROVIDED: Final = frozenset(JMSX)
 def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str) -> object:
     """Convert a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
 
-    Args:
-        get: looks up a property of the record.
-        text: the property's text.
-        mark: name of the property with the type, in Starlight's spelling, which takes precedence.
-        old_mark: its name in the documented spelling.
+    Starlight's spelling of the mark's name takes precedence over the documented one, ``old_mark``.
     """
     name = get(mark)
     if name is None:
@@ -277,7 +259,6 @@ def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str)
 
 
 def load(get: Callable[[str], str | None], name: str, mark: str, old_mark: str) -> object:
-    """Look up a property and convert it as `typed`; None if it is missing."""
     text = get(name)
     return None if text is None else typed(get, text, mark, old_mark)
 

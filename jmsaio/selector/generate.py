@@ -51,7 +51,6 @@ class _Source:
         self.count = 0
 
     def compiled(self, tree: Node) -> Any:
-        """Return the compiled function."""
         tree = nodes.bare(tree)
         body = self.sequence(tree) if isinstance(tree, (nodes.And, nodes.Or)) else [f"return {self.condition(tree, 0)}"]
         lines = ["def evaluate(record, header):", " get = record.get", *(f" {line}" for line in body)]
@@ -174,7 +173,6 @@ class _Source:
         return name
 
     def fresh(self) -> str:
-        """Return an unused local name."""
         self.count += 1
         return f"v{self.count}"
 
@@ -218,7 +216,6 @@ class _Source:
         return f"(None if ({value} := {self.raw(name)}) is None else {fast} if {usual} else {slow})"
 
     def membership(self, node: nodes.In) -> str:
-        """Evaluate IN."""
         assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
         name, values = node.subject.name, self.constant(frozenset(node.values))
         slow = f"inside({self.typed(name)}, {values})"
@@ -236,7 +233,6 @@ def _is_header(name: str) -> bool:
 
 
 def _digits(literal: object) -> str:
-    """Return a number as Python text, without its class."""
     return int.__repr__(literal) if isinstance(literal, int) else float.__repr__(literal)
 
 

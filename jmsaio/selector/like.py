@@ -32,12 +32,7 @@ def elements(pattern: str, escape: str | None) -> list[str | int]:
 
 
 def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
-    """Return a function that checks whether a whole string matches ``pattern``.
-
-    Args:
-        pattern: text with ``%`` and ``_``.
-        escape: one character, or None for no escape character.
-    """
+    """Return a function that checks whether a whole text matches ``pattern``; ``escape`` is one character, or None."""
     pieces = _pieces(elements(pattern, escape))
     if len(pieces) == 1:
         return _exactly(pieces[0])
@@ -63,7 +58,6 @@ def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
 
 
 def _pieces(parts: list[str | int]) -> list[list[str | int]]:
-    """Split a pattern at its runs."""
     pieces: list[list[str | int]] = [[]]
     for part in parts:
         if part == RUN:

@@ -15,12 +15,7 @@ _SIDE = 30
 
 
 class Refused(Exception):
-    """A part of a selector is invalid at its position; converted to InvalidSelectorError by callers that have the text.
-
-    Attributes:
-        reason: the problem, and the expected text.
-        at: 0-based offset in the text.
-    """
+    """A part of a selector is invalid at an offset; becomes InvalidSelectorError where the text is known."""
 
     def __init__(self, reason: str, at: int) -> None:
         super().__init__(reason)
@@ -31,10 +26,7 @@ class Refused(Exception):
 def refusal(reason: str, text: str, at: int) -> InvalidSelectorError:
     """Return the error for ``text``, with a second and third line that show the position.
 
-    Args:
-        reason: the problem, and the expected text.
-        at: 0-based offset; the column of the error is one more, counted from the start of the text even if the text has
-            several lines.
+    Its column counts from the start of the text even if the text has several lines.
     """
     start, end = max(0, at - _SIDE), at + _SIDE
     head, tail = "..." if start > 0 else "", "..." if end < len(text) else ""

@@ -44,15 +44,9 @@ _LINE_END = re.compile(r"[\n\r]")
 
 
 def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
-    """Parse ``text`` to a syntax tree, without checking its types.
+    """Parse ``text`` to a syntax tree, without checking its types; ``dialect`` is ``jms`` or ``starlight``.
 
-    Args:
-        dialect: ``jms`` or ``starlight``.
-        start: offset at which the selector begins; offsets of nodes and errors are relative to the beginning of the
-            text.
-
-    Raises:
-        InvalidSelectorError: the text is not a selector, is longer than MAX_LENGTH, or nests deeper than MAX_DEPTH.
+    The selector begins at ``start``; offsets of nodes and errors count from the beginning of the text.
     """
     if len(text) > MAX_LENGTH:
         raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text, MAX_LENGTH)
@@ -104,7 +98,6 @@ def _starlight_word(token: Token) -> Token:
 
 
 def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
-    """Translate lark's error to the terms of selectors."""
     if isinstance(error, UnexpectedCharacters):
         at = int(error.pos_in_stream or 0)
         if text[at] == "'":
@@ -165,10 +158,7 @@ def blanked(text: str) -> str:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Node]):
-    """Creates the nodes: one method per rule or alias of the two grammars, called bottom up while lark parses.
-
-    ``dialect`` decides how numbers are parsed.
-    """
+    """Creates the nodes: one method per rule or alias of the two grammars, called bottom up while lark parses."""
 
     def __init__(self, dialect: str) -> None:
         super().__init__(visit_tokens=False)
@@ -281,14 +271,7 @@ BEYOND = nodes.Big(2**63)
 
 
 def jms_number(image: str) -> int | float:
-    """Parse a number of the jms dialect.
-
-    Returns:
-        int (32 bits), Long, float (double), Float, or BEYOND for 2^63.
-
-    Raises:
-        ValueError: not a number, or out of range; its text has the reason.
-    """
+    """Return the number of a literal: int (32 bits), Long, float, Float, or BEYOND. Raises ValueError with a reason."""
     exact = _EXACT.fullmatch(image)
     if exact is not None:
         return _exact(exact, image)
@@ -325,13 +308,10 @@ def _approximate(image: str, suffix: str) -> float:
 
 
 def starlight_number(image: str) -> int | float:
-    """Parse a number of the Starlight dialect as the Java engine does.
+    """Parse a number of the Starlight dialect as the Java engine does; raises ValueError.
 
     A decimal literal too large for a long becomes a `Big`, except that one whose low 64 bits happen to fit in an int
     becomes that int (the Java code narrows before it checks).
-
-    Raises:
-        ValueError: a hexadecimal or octal literal does not fit in 64 bits.
     """
     exact = _EXACT.fullmatch(image)
     if exact is None:

@@ -45,7 +45,6 @@ class _Input:
         self.left = min(_FEWEST + len(data), _MOST)
 
     def read(self, count: int) -> bytes:
-        """Return the next ``count`` bytes."""
         end = self.place + count
         if count < 0 or end > len(self.data):
             raise MessageFormatError(f"{count} bytes at byte {self.place} are not in a payload of {len(self.data)}")
@@ -68,14 +67,11 @@ class _Input:
 
 
 def avro_reader(definition: str) -> Callable[[bytes], Any]:
-    """Return a function that reads payloads of an Avro schema in JSON.
+    """Return a function that reads payloads of an Avro schema in JSON; both raise MessageFormatError.
 
     A record or a map becomes a dict, an array a list, an enum's symbol a str, and a fixed bytes. A long is a ``Long``,
     a float a ``Float``. Among the logical types only a decimal has its own class, ``Decimal``: times stay numbers and a
     UUID a str, as in Java's client.
-
-    Raises MessageFormatError for an invalid schema, or one beyond the bounds; the function for a payload that does not
-    fit.
     """
     if len(definition) > LARGEST:
         raise MessageFormatError(f"it has {len(definition)} characters; the maximum is {LARGEST}")
@@ -147,7 +143,6 @@ class _ReaderCompiler:
         return lambda source: known[full](source)
 
     def _name(self, tree: dict[str, Any], space: str) -> tuple[str, str]:
-        """Return the full name and the namespace of a named type."""
         name, given = tree.get("name"), tree.get("namespace", space)
         if not isinstance(name, str) or not isinstance(given, str) or not _NAME.fullmatch(name):
             raise MessageFormatError(f"{shown(name)} is not a name")
@@ -334,10 +329,7 @@ _PRIMITIVES: Final[dict[str, Read]] = {
 
 
 def parsed_schema(definition: str) -> Any:
-    """Return an AVRO schema in the form that fastavro needs.
-
-    Raises ConfigurationError without the package fastavro, MessageFormatError for an invalid schema.
-    """
+    """Return an AVRO schema as fastavro needs it. Raises ConfigurationError without the package fastavro."""
     try:
         import fastavro
     except ModuleNotFoundError as error:
@@ -354,8 +346,7 @@ def evolving_reader(definition: str, wanted: str) -> Callable[[bytes], Any]:
     """Return a function that reads payloads of one AVRO schema as values of the ``wanted`` one.
 
     Values have the classes of ``avro_reader``'s or their bases, except defaults of bytes and decimals, which remain
-    text. Each payload is first read by ``avro_reader``, within its bounds, since fastavro has none. Raises
-    ConfigurationError if the schemas differ and fastavro is missing, MessageFormatError for an invalid schema.
+    text. Each payload is first read by ``avro_reader``, within its bounds, since fastavro has none.
     """
     check = avro_reader(definition)
     if definition == wanted:

@@ -26,17 +26,14 @@ _DAY: Final = 86_400 * 10**9  # in nanoseconds
 
 
 def moment(milliseconds: int) -> datetime:
-    """Return the time of DATE and TIMESTAMP, milliseconds since the epoch, in UTC."""
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def clock_time(milliseconds: int) -> time:
-    """Return the time of day of TIME, milliseconds since the epoch, in UTC."""
     return moment(milliseconds).time()
 
 
 def instant(seconds: int, nanoseconds: int) -> datetime:
-    """Return the time of INSTANT, seconds since the epoch and nanoseconds, in UTC."""
     return _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
 
 
@@ -84,8 +81,7 @@ class SchemaReader:
 def schema_reader(schema: Schema, wanted: Schema | None = None) -> SchemaReader | None:
     """Return the reader of a schema; None for a type whose payloads stay bytes (PROTOBUF, NONE and others).
 
-    AVRO values are evolved to ``wanted``, another version of the schema. Raises ConfigurationError if fastavro is
-    missing for that, MessageFormatError for an invalid schema, or one of another type than ``wanted``.
+    AVRO values are evolved to ``wanted``, another version of the schema, which requires fastavro.
     """
     wanted = wanted or schema
     if schema.type == wanted.type == "KEY_VALUE":

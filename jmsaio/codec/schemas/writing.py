@@ -34,8 +34,7 @@ class SchemaWriter:
 def schema_writer(schema: Schema) -> SchemaWriter:
     """Return the writer of a schema. No transport registers schemas of numbers.
 
-    Raises IllegalArgumentError for a type that producers don't support or an invalid definition, ConfigurationError for
-    AVRO without the package fastavro.
+    Raises IllegalArgumentError for another type or an invalid definition, ConfigurationError without fastavro for AVRO.
     """
     kind = schema.type
     if kind in ("AVRO", "JSON"):

@@ -66,11 +66,9 @@ def is_foreign(value: object) -> TypeGuard[MessageLike]:
 def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
     """Create a message with the content of another library's message.
 
-    Left out are an object body or a property that can't be read, whatever it raises; a property whose value has no JMS
-    type; a JMSReplyTo that is not a destination; and the properties that only a provider sets. ``left_out`` is called
-    with each part that can't be read, and the error.
-
-    Raises MessageFormatError for an object without the message interface, or one that raises on access to other parts.
+    Left out, and reported to ``left_out`` with the error, are an object body or a property that can't be read. So are a
+    JMSReplyTo that is not a destination, and the properties that only a provider sets. Raises MessageFormatError for an
+    object without the message interface, or one that raises on access to other parts.
     """
     if isinstance(foreign, Message):
         return foreign
@@ -175,8 +173,7 @@ _BODIES: Final[tuple[tuple[tuple[str, ...], Callable[[Any], Message]], ...]] = (
 def write_back(foreign: object, headers: Headers) -> None:
     """Write the provider-set headers to a foreign message, through its public attributes.
 
-    Headers that the object refuses are skipped: its message is already being sent, and an error here would suggest that
-    it is not.
+    Headers that the object refuses are skipped: its message is already being sent.
     """
     for attribute, field in _WRITTEN_BACK.items():
         try:
@@ -187,11 +184,10 @@ def write_back(foreign: object, headers: Headers) -> None:
 
 @attrs.frozen
 class MessageKind:
-    """A kind of message; ``message.KIND`` is its name on the wire.
+    """A kind of message.
 
-    Attributes:
-        body: class of the body, which decides how the commands read and show it; object for any, None for no body.
-        given: classes of the bodies from which a send creates such a message.
+    ``body`` is the class of its body, which decides how the commands read and show it; object for any, None for no
+    body. ``given`` are the classes of the bodies from which a send creates such a message.
     """
 
     message: type[Any]
@@ -236,10 +232,7 @@ _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
 
 def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """Return the message to send, and whether it was created from another library's message; see ``adopt``.
-
-    Raises MessageFormatError for None, or if no message can hold it.
-    """
+    """Return the message to send, and whether it was created from another library's message; see ``adopt``."""
     if isinstance(given, str):  # by far the most frequent body, so it skips the other checks
         return TextMessage(given), False
     if isinstance(given, Message):
@@ -262,11 +255,8 @@ def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message,
 def message_for(body: object) -> Message:
     """Return the message for a body; a message is returned unchanged.
 
-    str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream; JavaObject: object.
-
-    Raises:
-        MessageFormatError: no message can hold it, or only an ObjectMessage, which must be passed explicitly: a Java
-            client reads a dict or list in one as text.
+    Raises MessageFormatError if no message can hold it, or only an ObjectMessage, which must be passed explicitly: a
+    Java client reads a dict or list in one as text.
     """
     if isinstance(body, Message):
         return body

@@ -62,7 +62,7 @@ class Message(Properties):
 
     @classmethod
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
-        """Create a received, read-only message; ``source`` reads headers and properties from ``record`` when needed."""
+        """Create a received, read-only message; ``source`` reads all but the body from ``record`` when needed."""
         message = cls.__new__(cls)
         message._session = message._head = message._properties = None
         message._source = source
@@ -74,7 +74,6 @@ class Message(Properties):
         return message
 
     def _body(self) -> Any:
-        """Return the body for the codec."""
         return self._content
 
     def _headers(self) -> Headers:
@@ -356,7 +355,6 @@ class TextMessage(Message):
 
 
 def _text(value: object) -> str:
-    """Convert an instance of a str subclass to a plain str. Raises MessageFormatError for anything but text."""
     if not isinstance(value, str):
         raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")
     return str.__str__(value)

@@ -38,11 +38,7 @@ class JavaObject:
 
 
 def snapshot(value: Any) -> Any:
-    """Copy a value that an object message can hold: bytes, JavaObject, JMS values, or JSON-serializable values.
-
-    Raises:
-        MessageFormatError: anything else; names the type.
-    """
+    """Copy a value that an object message can hold: bytes, JavaObject, JMS values, or JSON-serializable values."""
     if isinstance(value, JavaObject):
         return value
     if value is None or isinstance(value, bool | int | float | str | bytes | bytearray | memoryview):

@@ -24,10 +24,7 @@ _STORED: Final = frozenset({bool, Byte, Short, Long, Float, float, str, type(Non
 
 
 class MessageSource(Protocol):
-    """Reads headers and properties of received messages from their records on first use.
-
-    One source serves all messages of a consumer; only the source knows the type of the records.
-    """
+    """Reads headers and properties of the received messages of one consumer from their records on first use."""
 
     def headers(self, record: Any, /) -> Headers:
         """Return a new Headers; called no more than once per message."""
@@ -80,7 +77,7 @@ class Properties:
         return properties.get(name)
 
     def _one_property(self, name: object) -> Property:
-        """Return one property, read from the record as by ``_property``. Raises KeyError if it is missing."""
+        """Return one property as ``_property`` does. Raises KeyError if it is missing."""
         source = self._source
         if self._properties is not None or source is None or type(name) is not str or name.startswith("JMSX"):
             return self._property_map()[name]  # type: ignore[index]  # other classes are not in it
@@ -109,7 +106,7 @@ class Properties:
             raise MessageNotWriteableError("the properties of a received message are read-only; clear_properties first")
 
     def _put_properties(self, values: Mapping[str, Any]) -> None:
-        """Set several properties in the types of their values: all of them, or none if one is refused."""
+        """Set several properties: all of them, or none if one is refused."""
         if not isinstance(values, dict):
             check_mapping(values, "properties")
         fresh: dict[str, Property] = {}

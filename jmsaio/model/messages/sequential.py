@@ -69,11 +69,11 @@ class SequentialMessage(Message):
         return message
 
     def _read(self, target: type) -> Any:
-        """Return the next value, read as a type."""
+        """Return the next value, read as the type of a class."""
         raise NotImplementedError
 
     def _write(self, kind: type, value: object) -> None:
-        """Write a value of a type, named by its class as in ``jmsaio.model.values``."""
+        """Write a value as the type of a class."""
         raise NotImplementedError
 
     def reset(self) -> None:

@@ -12,11 +12,7 @@ from jmsaio.model.wire import ReceivedRecord
 
 
 class SendTrace(Protocol):
-    """One send.
-
-    Attributes:
-        context: string properties that the message carries in addition to its own.
-    """
+    """One send; ``context`` are string properties that the message carries in addition to its own."""
 
     context: Mapping[str, str]
 
