@@ -105,6 +105,11 @@ class Registration:
             if not self._opened.done() or self._opened.cancelled() or self._opened.exception() is not None:
                 await self._stop()
 
+    @property
+    def opening(self) -> bool:
+        """Whether it is being opened."""
+        return self._limit is not None
+
     def queued(self) -> None:
         """Wait as long as it takes, because the broker has put the part into a queue."""
         if self._limit is not None:

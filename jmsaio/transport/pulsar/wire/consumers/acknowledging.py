@@ -107,7 +107,7 @@ class Acknowledging:
             self._grouping = None
         connection, acked = self._at.connection, self._acked
         if connection is None and self._at.parked:
-            if (acked or self._late_shares) and self._late is None:
+            if (acked or self._late_shares) and self._late is None and not self._at.opening:  # else that sends them
                 self._late = self._at.client.tasks.start(self._acknowledge_late())
             return
         self._acked = {}
@@ -267,10 +267,7 @@ class Acknowledging:
         try:
             try:
                 await self._at.open(config.operation_timeout)
-                self.flush()
-                shares, self._late_shares = self._late_shares, []
-                for share in shares:
-                    self._send_in(share)
+                self.send_late()
                 if self._receipts:
                     await asyncio.wait(list(self._receipts), timeout=config.operation_timeout)
                 self._acked = {}
@@ -285,10 +282,18 @@ class Acknowledging:
         finally:
             self._late = None
 
-    async def late_sent(self, timeout: float) -> None:
-        """Wait for up to ``timeout`` seconds until what is acknowledged late is sent."""
+    def send_late(self) -> None:
+        """Send what was acknowledged while it was closed at the broker."""
+        self.flush()
+        shares, self._late_shares = self._late_shares, []
+        for share in shares:
+            self._send_in(share)
+
+    async def late_sent(self, timeout: float) -> bool:
+        """Wait for up to ``timeout`` seconds until what is acknowledged late is sent; return whether it is."""
         if self._late is not None:
             await asyncio.wait({self._late}, timeout=timeout)
+        return self._late is None
 
     def link_lost(self) -> None:
         """Send nothing before its entry arrives again: the registration has ended."""

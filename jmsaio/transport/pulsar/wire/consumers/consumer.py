@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from jmsaio.errors import ConsumerBusyError, JMSError, TransportError
+from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import SetAside, WireId
 from jmsaio.protocol.batch import Span
@@ -430,8 +430,13 @@ class Consumer:
             return
         if self._at.parked:
             deadline = self._client.loop.time() + timeout
-            await self.acks.late_sent(timeout)
-            await self._at.resume(max(0.01, deadline - self._client.loop.time()))
+            if not await self.acks.late_sent(timeout):  # one registration after the other
+                what = f"resume {subscription.name} of {self.topic}"
+                raise OperationTimeoutError(f"{what}: acknowledgements were not sent within {timeout:g} s")
+            try:
+                await self._at.resume(max(0.01, deadline - self._client.loop.time()))
+            finally:
+                self.acks.send_late()
         self._bouncing.close()
         self._bounces.clear()
         self._stopped = False

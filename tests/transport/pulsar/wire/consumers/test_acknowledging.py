@@ -129,6 +129,41 @@ async def test_a_stopped_key_shared_consumer_leaves_its_keys_and_still_acknowled
     assert len(peer.all(Command.SUBSCRIBE)) == 3
 
 
+async def test_a_resume_beside_a_late_acknowledgement_registers_once(peer: Peer, transport: WireTransport) -> None:
+    """The late one comes first; the resume fails if that takes too long."""
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
+    peer.deliver(0, "held")
+    held = await box.take(1)
+    await box.receiver.stop(5)
+    peer.answer(Command.SUBSCRIBE, "never")
+    box.receiver.acknowledge(held)
+    await peer.seen(Command.SUBSCRIBE, 2)
+    with pytest.raises(OperationTimeoutError):
+        await box.receiver.resume(0.05)
+    await asyncio.sleep(0.05)
+    assert len(peer.all(Command.SUBSCRIBE)) == 2
+    peer.links[-1].cut()
+    await box.receiver.resume(5)
+    assert len(peer.all(Command.ACK)) == 1 and len(peer.links[-1].parts) == 2
+    peer.deliver(1, "next")
+    assert texts(await box.take(1)) == ["next"]
+
+
+async def test_what_is_acknowledged_during_a_resume_is_sent_by_it(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
+    peer.deliver(0, "held")
+    held = await box.take(1)
+    await box.receiver.stop(5)
+    peer.answer(Command.SUBSCRIBE, 0.1)
+    resuming = asyncio.ensure_future(box.receiver.resume(5))
+    await peer.seen(Command.SUBSCRIBE, 2)
+    box.receiver.acknowledge(held)
+    await box.receiver.settle(5)
+    await resuming
+    await box.receiver.settle(5, receipt=True)
+    assert len(peer.all(Command.SUBSCRIBE)) == 2 and len(peer.all(Command.ACK)) == 1
+
+
 async def test_acknowledgements_wait_for_others_as_configured(peer: Peer, transport: WireTransport) -> None:
     box = await subscribe(transport, acknowledgements_group_time=1000.0, priority_level=2)
     assert peer.all(Command.SUBSCRIBE)[-1]["priority_level"] == 2
