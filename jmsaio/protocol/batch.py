@@ -55,33 +55,22 @@ class Batch:
 
 
 class Span(NamedTuple):
-    """Where a message of a batch is in the payload of its entry.
+    """Where a message of a batch is in the payload of its entry; messages with the same bytes share ``single``."""
 
-    Attributes:
-        start: where its properties start, packed.
-        middle: where they end.
-        payload: where its payload starts.
-        stop: where it ends.
-        single: what it has besides properties and payload; messages with the same bytes share one.
-        places: where the value of each property is, see ``Shape``; None if its shape was not seen before.
-    """
-
-    start: int
-    middle: int
+    start: int  # of its properties, packed
+    middle: int  # where they end
     payload: int
     stop: int
     single: SingleMetadata
-    places: Mapping[str, tuple[int, int]] | None = None
+    places: Mapping[str, tuple[int, int]] | None = None  # of each property's value, if its shape was seen before
 
 
 def split(data: bytes, start: int, count: int, shapes: dict[int, Shape] | None = None) -> list[Span]:
     """Find the messages of a batch, which is ``data`` from ``start``; nothing is copied.
 
     Most messages have properties of the same shape, and the same few bytes behind them: each distinct shape and
-    sequence is decoded once. Other properties are stepped over, not looked into.
-
-    Args:
-        shapes: shapes of earlier batches, by the size of the metadata that has them; new ones are added.
+    sequence is decoded once. Other properties are stepped over, not looked into. New shapes are added to ``shapes``,
+    those of earlier batches by the size of the metadata that has them.
 
     Raises ProtocolError if the bytes are not ``count`` messages; then none of them can be read.
     """
@@ -129,7 +118,6 @@ def split(data: bytes, start: int, count: int, shapes: dict[int, Shape] | None =
 
 
 def _after_properties(data: bytes, place: int, body: int, index: int) -> int:
-    """Return where the properties end that start at ``place``."""
     while place < body and data[place] == _PROPERTY:
         if place + 1 == body:
             raise ProtocolError(f"message {index} of a batch ends in a property")

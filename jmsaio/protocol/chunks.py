@@ -29,11 +29,9 @@ def cut(metadata: Metadata, payload: bytes, most: int) -> Iterator[tuple[Metadat
 
 
 class Whole(NamedTuple):
-    """A message whose chunks have all arrived.
+    """A message whose chunks have all arrived, also those stored twice: ``places`` has them in the order of arrival.
 
-    Attributes:
-        places: its chunks, also those stored twice, in the order of arrival; the last one is the place of the message.
-        returns: how often it was returned before it was complete.
+    The last one is the place of the message, which was returned ``returns`` times before it was complete.
     """
 
     metadata: Metadata
@@ -44,20 +42,14 @@ class Whole(NamedTuple):
 
 @attrs.define(eq=False)
 class Partial:
-    """A message of which chunks have arrived, and others are awaited.
-
-    Attributes:
-        since: steady time at which its last new chunk arrived.
-        begun: whether the first chunk is among them. The broker redelivers no chunk before the first one.
-        waits: whether it is to be returned, for the caller.
-    """
+    """A message of which chunks have arrived, and others are awaited."""
 
     key: tuple[str, str]
-    since: float
+    since: float  # steady time at which its last new chunk arrived
     places: dict[EntryId, None] = attrs.field(factory=dict, init=False)
-    begun: bool = attrs.field(default=False, init=False)
+    begun: bool = attrs.field(default=False, init=False)  # the broker redelivers no chunk before the first one
     returns: int = attrs.field(default=0, init=False)
-    waits: bool = attrs.field(default=False, init=False)
+    waits: bool = attrs.field(default=False, init=False)  # for being returned by the caller
     _parts: list[bytes] | None = attrs.field(default=None, init=False)
     _size: int = attrs.field(default=0, init=False)
 
@@ -95,11 +87,7 @@ class Partial:
 
 @attrs.define(eq=False)
 class Assembly:
-    """The incomplete messages of one consumer.
-
-    Args:
-        most: maximum number of messages whose chunks are kept; 0: no limit.
-    """
+    """The incomplete messages of one consumer; the chunks of up to ``most`` are kept (0: no limit)."""
 
     _most: int
     _partials: dict[tuple[str, str], Partial] = attrs.field(factory=dict, init=False)
@@ -114,13 +102,10 @@ class Assembly:
     def add(
         self, place: EntryId, metadata: Metadata, payload: bytes, now: float
     ) -> tuple[Whole | None, Partial, Partial | None]:
-        """Add a chunk.
+        """Add a chunk. Raises ProtocolError, and drops the chunks, if its numbers contradict themselves.
 
-        Returns:
-            The message if it is complete; what is known of it, which is forgotten then; and the oldest message if its
-            chunks are dropped, because there are too many.
-
-        Raises ProtocolError, and drops its chunks, if its numbers contradict themselves or the message's.
+        Returns the message if it is complete; what is known of it, which is forgotten then; and the oldest message if
+        its chunks are dropped, because there are too many.
         """
         number, count = metadata.chunk_id, metadata.num_chunks_from_msg or 0
         if metadata.uuid is None or number is None or not 0 <= number < count:

@@ -108,7 +108,7 @@ class CompressionType(enum.IntEnum):
 
 
 class LookupType(enum.IntEnum):
-    """Results of a LOOKUP."""
+    """Results of a look-up."""
 
     Redirect = 0
     Connect = 1
@@ -338,7 +338,6 @@ _HEADS: Final = {int(each): _head(each) for each in Command}
 
 
 def key_values(properties: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return a mapping as a list of KEY_VALUE messages."""
     return [{"key": key, "value": value} for key, value in properties.items()]
 
 
@@ -354,10 +353,7 @@ def wrap(command: int, body: bytes) -> bytes:
 
 
 def command_at(data: bytes, start: int, end: int) -> int:
-    """Return the number of the command in ``data[start:end]``. Its type is the first field, as every broker writes it.
-
-    Raises ProtocolError if it is not.
-    """
+    """Return the number of a command. Raises ProtocolError unless it is the first field, as every broker writes it."""
     tag, value, _ = next(walk(data, start, end), (0, 0, 0))
     if tag != 8:
         raise ProtocolError(f"a command at byte {start} does not begin with its type")
@@ -365,10 +361,7 @@ def command_at(data: bytes, start: int, end: int) -> int:
 
 
 def body_at(command: int, data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return where the fields of a command in ``data[start:end]`` start and end. A command without any can lack them.
-
-    Raises ProtocolError.
-    """
+    """Return where the fields of a command start and end, which can be missing. Raises ProtocolError."""
     head = _HEADS.get(command) or _head(command)
     at = start + len(head)
     if at < end and data.startswith(head, start) and data[at] < 128 and at + 1 + data[at] == end:
@@ -381,10 +374,7 @@ def body_at(command: int, data: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def decode_command(command: int, data: bytes, start: int, end: int) -> Values:
-    """Decode the fields of the command in ``data[start:end]``, which is the ``command`` part of a frame.
-
-    Raises ProtocolError, also for a command that is not in ``COMMANDS``.
-    """
+    """Decode the fields of a command. Raises ProtocolError, also for one that is not in ``COMMANDS``."""
     table = COMMANDS.get(command)
     if table is None:
         raise ProtocolError(f"a client gets no command {command}")

@@ -47,10 +47,7 @@ def _library(kind: CompressionType) -> ModuleType:
 
 
 def compressor(kind: CompressionType) -> Callable[[bytes], bytes]:
-    """Return the function that compresses payloads.
-
-    Raises ImportError if its library is missing; the text says how to get it.
-    """
+    """Return the function that compresses payloads. Raises ImportError, which says how to get its library."""
     if kind is CompressionType.NONE:
         return bytes
     if kind is CompressionType.ZLIB:
@@ -69,10 +66,7 @@ def fast() -> Literal["LZ4", "ZLIB"]:
 
 
 def expand(kind: int, data: bytes, size: int) -> bytes:
-    """Return a payload without its compression.
-
-    Args:
-        size: bytes that it announces to have without compression; it is never expanded to more.
+    """Return a payload without its compression, with exactly the ``size`` that it announces.
 
     Raises ProtocolError if it is damaged, has another size, announces too much, or its library is missing.
     """

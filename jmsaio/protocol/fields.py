@@ -63,17 +63,14 @@ class Field:
 
 
 def required(number: int, name: str, kind: FieldType | Table) -> Field:
-    """Declare a field without which a message is invalid."""
     return Field(number, name, kind, required=True)
 
 
 def optional(number: int, name: str, kind: FieldType | Table, default: object = None) -> Field:
-    """Declare a field that can be missing."""
     return Field(number, name, kind, default=default)
 
 
 def repeated(number: int, name: str, kind: FieldType | Table) -> Field:
-    """Declare a list."""
     return Field(number, name, kind, repeated=True)
 
 
@@ -109,13 +106,9 @@ def number_at(data: bytes, place: int, end: int) -> tuple[int, int]:
 
 
 def walk(data: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Iterate over the fields of an encoded message.
+    """Yield the tag of each field of an encoded message, and for a varint its value and the position after it.
 
-    Yields:
-        tuple[int, int, int]: the tag, and for a varint its value and the position after it; for other types where
-            their bytes start and end.
-
-    Raises ProtocolError.
+    For other types: where their bytes start and end. Raises ProtocolError.
     """
     while place < end:
         at = place
@@ -205,13 +198,11 @@ def _number(kind: FieldType | Table, value: int) -> int | bool:
 
 
 def int32(value: int) -> int:
-    """Convert a varint to a signed number of 32 bits."""
     value &= _MASK_32
     return value - (1 << 32) if value >> 31 else value
 
 
 def int64(value: int) -> int:
-    """Convert a varint to a signed number of 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 

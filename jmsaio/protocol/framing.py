@@ -39,11 +39,7 @@ class Frame(NamedTuple):
 
 
 class Framing:
-    """Cuts a stream into frames.
-
-    Args:
-        max_frame: largest size of a frame in bytes, without the four bytes of the size itself.
-    """
+    """Cuts a stream into frames of up to ``max_frame`` bytes, without the four bytes of the size itself."""
 
     def __init__(self, max_frame: int = MAX_MESSAGE_SIZE + PADDING) -> None:
         self._max = max_frame
@@ -52,7 +48,6 @@ class Framing:
         self._wanted = 0
 
     def set_max(self, max_frame: int) -> None:
-        """Change the largest size of a frame, effective with the next frame."""
         self._max = max_frame
 
     def feed(self, data: bytes) -> Iterator[Frame]:
@@ -140,7 +135,6 @@ def entry_of(frame: Frame, *, damaged: bool = False) -> EntryParts:
 
 
 def _sized(data: bytes, place: int, end: int) -> tuple[int, int]:
-    """Return where the bytes start and end whose size is at ``place``."""
     start = place + _SIZE
     if start > end:
         raise ProtocolError("an entry ends in a size")

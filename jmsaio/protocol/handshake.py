@@ -33,11 +33,7 @@ class Identity:
 
 
 def connect_frame(identity: Identity, proxied: str = "") -> bytes:
-    """Return the CONNECT command.
-
-    Args:
-        proxied: ``host:port`` of the broker that a proxy is to connect to; "" without a proxy.
-    """
+    """Return the CONNECT command; ``proxied``: ``host:port`` of the broker that a proxy is to connect to, or ""."""
     fields: dict[str, Any] = {
         "client_version": VERSION,
         "protocol_version": PROTOCOL_VERSION,

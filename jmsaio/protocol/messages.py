@@ -130,7 +130,6 @@ def _place(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _any_place(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Decode a ``MessageIdData`` with its fields in any order."""
     ledger = entry = None
     for tag, value, _ in walk(data, start, end):
         if tag == 0x08:
@@ -155,11 +154,7 @@ def words_of(bits: int) -> list[int]:
 
 
 def message_id(ledger: int, entry: int, bits: int | None = None, batch_size: int = 0) -> bytes:
-    """Encode an id for ``ack``.
-
-    Args:
-        bits: ack set of a batch of which some messages stay unacknowledged; None acknowledges the whole entry.
-    """
+    """Encode an id for ``ack``, of a whole entry unless the ack set ``bits`` has what stays unacknowledged."""
     made = b"\x08" + varint(ledger) + b"\x10" + varint(entry)
     if bits is not None:
         made += b"".join([b"\x28" + varint(word) for word in words_of(bits)]) + b"\x30" + varint(batch_size)
@@ -169,8 +164,7 @@ def message_id(ledger: int, entry: int, bits: int | None = None, batch_size: int
 def ack(consumer_id: int, ids: Iterable[bytes], *, txn: TxnId | None = None, request_id: int | None = None) -> bytes:
     """Encode an ACK frame, which asks for an ACK_RESPONSE if it has a ``request_id``.
 
-    Each of the ``ids`` (see ``message_id``) takes up to 40 bytes without its ack set; the frame must not exceed the
-    broker's limit.
+    Each of the ``ids`` takes up to 40 bytes without its ack set; the frame must not exceed the broker's limit.
     """
     parts = [b"\x08", varint(consumer_id), b"\x10\x00", *ids]  # individually, not cumulatively
     if txn is not None:

@@ -73,7 +73,6 @@ def encode_metadata(metadata: Metadata) -> bytes:
 
 
 def _rest_of(metadata: Metadata) -> bytes:
-    """Encode the fields that few messages have."""
     made = []
     if metadata.schema_version is not None:
         made.append(_bytes(b"\x82\x01", metadata.schema_version))
@@ -232,7 +231,7 @@ _NO_SINGLE: Final = (-1, None, False, 0, None, False)
 
 
 def decode_single(data: bytes, start: int, end: int) -> SingleMetadata:
-    """Decode what follows the properties of a message in a batch, ``data[start:end]``.
+    """Decode what follows the properties of a message in a batch.
 
     Raises ProtocolError, also for a property: they stand before everything else.
     """

@@ -65,11 +65,7 @@ class Batch(Generic[Token]):
 
 @attrs.define(eq=False)
 class Producing(Generic[Token]):
-    """The batches of one producer that have no outcome yet, in the order of sending.
-
-    Attributes:
-        unanswered: number of batches that are written on this connection and have no answer.
-    """
+    """The batches of one producer that have no outcome yet, in the order of sending."""
 
     connected: bool = attrs.field(default=False, init=False)
     unanswered: int = attrs.field(default=0, init=False)
@@ -79,10 +75,7 @@ class Producing(Generic[Token]):
     _batches: deque[Batch[Token]] = attrs.field(factory=deque, init=False)
 
     def add(self, batch: Batch[Token]) -> bytes:
-        """Add a batch behind all others.
-
-        Returns the frame to be written now: empty without a connection, or if it is held back.
-        """
+        """Add a batch behind all others; return what to write: nothing without a connection, or if it is held back."""
         self._batches.append(batch)
         if not self.connected:
             return b""
@@ -116,10 +109,7 @@ class Producing(Generic[Token]):
         return frames
 
     def lose(self) -> list[Batch[Token]]:
-        """Disconnect: every batch stays, to be written on the next one.
-
-        Returns those that were written and are not written again, in order, removed.
-        """
+        """Disconnect; remove and return what was written and is not written again. The rest stays for the next one."""
         if not self.connected:
             return []
         self.connected = False
@@ -140,10 +130,7 @@ class Producing(Generic[Token]):
     def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:
         """Process a receipt of the broker; then write what ``release`` returns.
 
-        Returns:
-            The batch that is stored, or was stored before, removed; None while entries of it have no receipt, and for
-            an answer that came before, or whose batch has failed meanwhile.
-
+        Returns the batch that is stored, removed; None while entries of it have no receipt, or if it has ended before.
         Raises ProtocolError if an earlier batch has no answer. The connection must be closed then.
         """
         return self._answered(sequence, duplicate)
@@ -171,7 +158,6 @@ class Producing(Generic[Token]):
         return first
 
     def has(self, transaction: object) -> bool:
-        """Return whether a batch of a transaction has no outcome."""
         return any(batch.transaction is transaction for batch in self._batches)
 
     def withdraw(self, transaction: object) -> list[Batch[Token]]:
@@ -195,7 +181,6 @@ class Producing(Generic[Token]):
 
     @property
     def deadline(self) -> float | None:
-        """Steady time at which the first batch fails, or None without one."""
         return self._batches[0].deadline if self._batches else None
 
     def _end_first(self) -> Batch[Token]:

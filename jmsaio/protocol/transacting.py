@@ -79,11 +79,7 @@ class Move(enum.Enum):
 
 @attrs.define(eq=False)
 class Transacting(Generic[Work]):
-    """The state of one transaction, and what waits in it.
-
-    Attributes:
-        unanswered: number of registrations and pieces of work without an answer; END waits until it is 0.
-    """
+    """The state of one transaction, and what waits in it. END waits until ``unanswered`` is 0."""
 
     state: State = attrs.field(default=State.OPEN, init=False)
     failure: JMSError | None = attrs.field(default=None, init=False)
@@ -96,7 +92,6 @@ class Transacting(Generic[Work]):
         return list(self._parts)
 
     def step(self, event: Event) -> State:
-        """Change the state by an event, and return it."""
         state = self.state = TRANSITIONS[self.state, event]
         return state
 

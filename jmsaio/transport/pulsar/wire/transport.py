@@ -57,11 +57,7 @@ _PATIENCE: Final = 3.0
 
 
 class WireTransport:
-    """A ``Transport`` on Pulsar's binary protocol. Created by ``open_transport``.
-
-    Attributes:
-        same_cluster: checks whether the REST interface belongs to the broker's cluster.
-    """
+    """A ``Transport`` on Pulsar's binary protocol. Created by ``open_transport``."""
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
@@ -80,7 +76,6 @@ class WireTransport:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Capabilities of this transport. Pulsar stops sending when too many records are unacknowledged."""
         return Capabilities(
             transactions=True, sequence_ids=True, exact_redelivery_count=False, packed=True, stores_properties=True,
             replaces_properties=self._admin is not None, message_ids=True,
@@ -89,7 +84,6 @@ class WireTransport:
 
     @property
     def admin(self) -> Admin | None:
-        """REST administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
 
     @property
@@ -99,20 +93,17 @@ class WireTransport:
 
     @property
     def clock(self) -> Clock:
-        """The clock of the event loop."""
         return self._client.clock
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """Functions called when the connection to the broker is lost or restored."""
         return self._client.listeners
 
     async def check_reachable(self) -> None:
         """Wait up to ``connect_timeout`` until a broker accepts this client.
 
-        Raises:
-            BrokerUnavailableError: none answers, or the OAuth 2.0 server does not; has host, port and cause.
-            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
+        Raises BrokerUnavailableError if none answers, or the OAuth 2.0 server does not, with host, port and cause;
+        JMSSecurityError if it refuses the credentials, or one side does not trust the other's certificate.
         """
         last: JMSError | None = None
         limit, url = self._config.connect_timeout, self._config.service_url
@@ -138,10 +129,7 @@ class WireTransport:
             reporting.cancel()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``.
-
-        Raises also ConfigurationError for a compression without the library for it.
-        """
+        """Open a sender. Raises also ConfigurationError for a compression without the library for it."""
         self._client.check()
         _check(options.config)
         sender = WireSender(self._client, topic, options, self._forget)
@@ -242,7 +230,6 @@ class WireTransport:
 
 
 def _check(config: ProducerConfig) -> None:
-    """Refuse a compression without the library for it."""
     try:
         compressor(CompressionType[config.compression_type.upper()])
     except ImportError as error:

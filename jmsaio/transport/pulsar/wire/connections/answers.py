@@ -26,12 +26,9 @@ from jmsaio.transport.base import METADATA_TOO_LARGE
 
 @attrs.frozen
 class Answer:
-    """What an error code of the broker means.
+    """What an error code of the broker means: whether the same request can succeed within seconds (``passes``).
 
-    Attributes:
-        passes: whether the same request can succeed within seconds.
-        passes_again: the same for a producer or consumer that was registered before: its own connection that broke can
-            still count at the broker.
+    ``passes_again`` is for one that was registered before: its own connection that broke can still count at the broker.
     """
 
     code: str
@@ -89,18 +86,13 @@ _BY_CODE: Final = {answer.code: answer for answer in ANSWERS.values()}
 
 
 def error_of(what: str, number: int, message: str) -> JMSError:
-    """Create the error for an answer of the broker."""
     answer = _TOO_LARGE if _TOO_LARGE_WORDS in message else ANSWERS.get(number, _UNKNOWN)
     words = f" ({brief(message)})" if message else ""
     return answer.error(f"{what}: {answer.text} [{answer.code}]{words}", answer.code)
 
 
 def passes(error: JMSError, again: bool) -> bool:
-    """Return whether another attempt to register makes sense.
-
-    Args:
-        again: whether the producer or consumer was registered before.
-    """
+    """Return whether another attempt makes sense; ``again``: of a producer or consumer that was registered before."""
     answer = _BY_CODE.get(error.error_code or "")
     if answer is not None:
         return answer.passes_again if again else answer.passes
@@ -123,8 +115,8 @@ class Backoff:
     def delay(self, failures: int, uniform: float) -> float:
         """Return the seconds to wait after ``failures`` failed attempts in a row, at least one.
 
-        The wait doubles with each failure. Up to a fifth of it is left out by ``uniform``, a random number in [0, 1),
-        so that clients that lost the same broker do not all return in the same moment.
+        Up to a fifth is left out by ``uniform``, a random number in [0, 1), so that clients that lost the same broker
+        do not all return in the same moment.
         """
         longest = min(self.first * 2.0 ** min(failures - 1, 60), self.longest)
         return longest * (1.0 - 0.2 * uniform)

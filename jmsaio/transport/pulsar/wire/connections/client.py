@@ -32,13 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Client:
-    """The connections of one transport, its tasks, and the numbers of its producers and consumers.
-
-    Attributes:
-        share: bytes that all receivers together can have sent ahead.
-        ids: numbers of producers and consumers, which are never used twice.
-        loss: the error while no broker is connected.
-    """
+    """The connections of one transport, its tasks, and the numbers of its producers and consumers."""
 
     def __init__(self, config: Configuration) -> None:
         self.config = config
@@ -59,10 +53,7 @@ class Client:
         self._forks = forks.count
 
     def unsettled(self, topic: str, subscription: str) -> UnsettledEntries:
-        """Return the entries that the consumers of a subscription of a topic or partition share.
-
-        Nothing is shared on topics that are not persistent: they store no entries.
-        """
+        """Return what the consumers of a subscription share: nothing if the topic stores no entries."""
         if topic.startswith("non-persistent:"):
             return UnsettledEntries(None)
         found = self._unsettled.get((topic, subscription))
@@ -72,7 +63,6 @@ class Client:
         return found
 
     def _lost(self, error: JMSError) -> None:
-        """Report the loss of the last connection, and connect again."""
         if self.loss is not None:
             return
         text = f"the connection to {self.config.service_url} is lost: {error}; it connects again by itself when it can"

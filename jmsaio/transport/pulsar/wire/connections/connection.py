@@ -55,19 +55,16 @@ class ProducerPart(Part, Protocol):
     def stored(self, receipt: SendReceipt) -> None:
         """Process the broker's receipt. Raises ProtocolError if an earlier batch has none."""
 
-    def refused(self, sequence: int, error: JMSError) -> None:
-        """Process the broker's error about a batch. Raises as ``stored``."""
+    def refused(self, sequence: int, error: JMSError) -> None: ...
 
 
 class ConsumerPart(Part, Protocol):
     """What a connection reports to a consumer besides."""
 
     @property
-    def topic(self) -> str:
-        """Full name of its topic or partition."""
+    def topic(self) -> str: ...
 
-    def arrived(self, delivery: Delivery, frame: Frame) -> None:
-        """Receive an entry in ``frame``."""
+    def arrived(self, delivery: Delivery, frame: Frame) -> None: ...
 
     def announce(self) -> None:
         """Report what arrived; called once after the entries that came together."""
@@ -83,13 +80,10 @@ class _Request(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """A connection that a broker has accepted. Opened by ``wire.pool``.
+    """A connection that a broker has accepted. Opened by the pool.
 
     Args:
         keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
-
-    Attributes:
-        max_message_size: bytes of the largest entry that the broker accepts.
     """
 
     def __init__(
@@ -148,7 +142,6 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(self._keep_alive, self._check_alive)
 
     def respond(self, identity: Identity) -> None:
-        """Answer a challenge of the broker."""
         self._identity = identity
         self.write(handshake.response_frame(identity))
 
@@ -256,15 +249,10 @@ class Connection(asyncio.Protocol):
     async def request(
         self, what: str, timeout: float, command: Command, *, queued: Callable[[], object] | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Send a request, and return the fields of its answer.
+        """Send a request, and return the fields of its answer. Cancelling ignores it; it might have been carried out.
 
-        Args:
-            queued: called when the broker makes a producer wait for exclusive access, however long that takes: then
-                ``timeout`` no longer applies.
-
-        Raises TransportError for an error of the broker, OperationTimeoutError, or BrokerUnavailableError.
-
-        Cancelling ignores the answer; the request might have been carried out.
+        ``queued`` is called when the broker makes a producer wait for exclusive access, however long that takes: then
+        ``timeout`` no longer applies. Raises TransportError, OperationTimeoutError or BrokerUnavailableError.
         """
         try:
             async with asyncio.timeout(timeout) as limit:
@@ -386,7 +374,6 @@ class Connection(asyncio.Protocol):
         return fields.get(f"{prefix}broker_service_url{'_tls' if tls else ''}") or ""
 
     def _check_alive(self) -> None:
-        """Ask a broker that is silent for an interval, and give up one that does not answer within another."""
         interval, now = self._keep_alive, self._loop.time()
         if self._heard < self._asked:
             silent = now - self._heard

@@ -50,11 +50,7 @@ _LOOK: Final = 2.0
 
 
 class Pool:
-    """The connections of one transport.
-
-    Attributes:
-        service: URLs of the brokers or proxies to ask first, in turn; without one, a REST interface is asked for one.
-    """
+    """The connections of one transport. Without an address in ``service``, a REST interface is asked for one."""
 
     def __init__(
         self, config: Configuration, tasks: Tasks, lost: Callable[[JMSError], object] = lambda error: None
@@ -81,15 +77,13 @@ class Pool:
 
     @property
     def connections(self) -> list[Connection]:
-        """The open connections."""
         return list(self._open.values())
 
     async def connect_service(self, cluster: str = "") -> Connection:
         """Return a connection to the first address that works, of the service URL or of another cluster's.
 
-        Raises:
-            BrokerUnavailableError: none can be reached; has the causes of all, and host and port of the first.
-            The first other error of ``connect``, if none works.
+        Raises BrokerUnavailableError if none can be reached, with the causes of all, and host and port of the first, or
+        the first other error of ``connect``.
         """
         service = _addresses(cluster) if cluster else self.service
         for url in service:
@@ -116,7 +110,6 @@ class Pool:
         raise BrokerUnavailableError(text, host, port, error_code=UNREACHABLE) from first
 
     async def _named_by_rest(self) -> str:
-        """Return the URL of a broker, which the REST interface names. Raises as ``connect_service``."""
         topic = f"non-persistent://{self._config.system_namespace}/{PROBE_TOPIC}"
         causes = []
         for interface in self._interfaces:
@@ -156,7 +149,6 @@ class Pool:
         return await shielded(opening)
 
     def _ended(self, connection: Connection) -> None:
-        """Forget a connection that has ended."""
         if self._open.get(connection.address) is not connection:
             return  # it was never accepted
         del self._open[connection.address]
@@ -164,7 +156,6 @@ class Pool:
             self._lost(connection.error)
 
     def _found(self, address: Address) -> Connection | None:
-        """Return the connection to a broker, unless there is none or it is lost."""
         found = self._open.get(address)
         if found is not None and found.error is not None:
             del self._open[address]
@@ -172,7 +163,6 @@ class Pool:
         return found
 
     async def aclose(self, timeout: float) -> None:
-        """Close all connections within ``timeout`` seconds."""
         self._closed = True
         closed = ObjectClosedError("the connection to the broker is closed")
         await asyncio.gather(*(connection.aclose(closed, timeout) for connection in self.connections))
@@ -186,7 +176,6 @@ class Pool:
             task.exception()  # whoever asked might have given up
 
     async def _connected(self, address: Address) -> Connection:
-        """Open a connection. Raises as ``connect``."""
         host, port = self._place(address)
         connection: Connection | None = None
         identity = Identity()
@@ -310,6 +299,5 @@ class Pool:
 
 
 def _addresses(service_url: str) -> list[str]:
-    """Return the URL of each host of a service URL."""
     scheme, _, hosts = service_url.partition("://")
     return [f"{scheme}://{host}" for host in hosts.split(",")]

@@ -34,25 +34,19 @@ MOST_IDS: Final = 1000
 class RegisteredPart(Part, Protocol):
     """A producer or consumer, as its registration sees it."""
 
-    async def register(self, connection: Connection) -> dict[str, Any]:
-        """Register with the broker of this connection; return the answer. Raises TransportError or JMSSecurityError."""
+    async def register(self, connection: Connection) -> dict[str, Any]: ...
 
-    def registered(self, connection: Connection, answer: dict[str, Any]) -> None:
-        """Begin on a connection."""
+    def registered(self, connection: Connection, answer: dict[str, Any]) -> None: ...
 
-    def failed(self, error: JMSError) -> None:
-        """End for good with an error."""
+    def failed(self, error: JMSError) -> None: ...
 
 
 class Registration:
     """The registrations of one producer or consumer, one after the other, each on one connection.
 
-    There is one attempt at a time, with growing pauses, until it is closed or can't be registered.
-
-    Args:
-        producer: whether it is a producer, which has one number for ever.
-        refused: called when the broker refuses this client something that it allowed before, which is then tried until
-            it allows it, and with None when it does; None: a refusal ends the part.
+    There is one attempt at a time, with growing pauses, until it is closed or can't be registered. A producer has one
+    number for ever. ``refused`` is called when the broker refuses what it allowed before, which is then tried until it
+    allows it, and with None when it does; without it a refusal ends the part.
     """
 
     def __init__(
@@ -83,13 +77,8 @@ class Registration:
     async def open(self, timeout: float) -> None:
         """Register, for the first time or since it was closed, and keep registered from then on.
 
-        Raises:
-            OperationTimeoutError: not done within ``timeout`` seconds, without those in the broker's queue for
-                exclusive access, for no known reason.
-            TransportError, JMSSecurityError: the reason why it can't be, or could not be in time.
-            ObjectClosedError: it was closed meanwhile.
-
-        Cancelling ends the attempt.
+        Raises the reason why it can't be, or could not be within ``timeout`` seconds, except those in the broker's
+        queue for exclusive access; ObjectClosedError if it was closed meanwhile. Cancelling ends the attempt.
         """
         self._opened = self.client.loop.create_future()
         self._task = self.client.tasks.start(self._keep_registered())
@@ -107,7 +96,6 @@ class Registration:
 
     @property
     def opening(self) -> bool:
-        """Whether it is being opened."""
         return self._limit is not None
 
     def queued(self) -> None:
@@ -127,7 +115,6 @@ class Registration:
             self._ended.set_result((error, assigned))
 
     def migrated(self, cluster: str) -> None:
-        """Find the broker in another cluster from now on, by its service URL."""
         self._cluster = cluster
 
     async def park(self, timeout: float) -> None:
@@ -168,7 +155,6 @@ class Registration:
 
     @property
     def _closing(self) -> dict[str, Any]:
-        """Command and field of a request that closes it."""
         if self._producer:
             return {"command": Command.CLOSE_PRODUCER, "producer_id": self.number}
         return {"command": Command.CLOSE_CONSUMER, "consumer_id": self.number}

@@ -40,10 +40,8 @@ class Topics:
     async def owner(self, topic: str, cluster: str = "") -> Connection:
         """Return a connection to the broker that serves a topic without partitions, or one partition.
 
-        Args:
-            cluster: service URL of the cluster to which it has moved; "" for the one of the configuration.
-
-        Raises TransportError if the broker can't tell; otherwise as ``Pool.connect`` and ``Connection.request``.
+        ``cluster``: service URL of the cluster to which it has moved. Raises TransportError if the broker can't tell;
+        otherwise as ``Pool.connect`` and ``Connection.request``.
         """
         async with self._lookups:
             connection = await self._pool.connect_service(cluster)
@@ -66,20 +64,14 @@ class Topics:
         return await self._pool.connect(Address(url, slot=next(self._slots)))
 
     async def partitions(self, topic: str) -> list[str]:
-        """Return the full names of a topic's partitions in order, or its own name if it has none.
-
-        Raises as ``count``.
-        """
+        """Return the full names of a topic's partitions, or its own if it has none. Raises as ``count``."""
         return partition_names(topic, await self.count(topic)) if split_partition(topic)[1] < 0 else [topic]
 
     async def count(self, topic: str, *, create: bool = True) -> int:
-        """Return how many partitions a topic has, 0 if it has none.
+        """Return how many partitions a topic has, 0 if it has none. With ``create`` the broker can create it.
 
-        Args:
-            create: whether the broker is allowed to create it, if it creates topics with partitions.
-
-        Raises as ``_ask``, NotFoundError if it does not exist and is not created, and ProtocolError if the broker
-        announces more than ``MOST_PARTITIONS``.
+        Raises NotFoundError if it does not exist and is not created, ProtocolError for more than ``MOST_PARTITIONS``,
+        and as ``Connection.request``.
         """
         what, command = f"ask for the partitions of {topic}", Command.PARTITIONED_METADATA
         answer = await self._ask(what, command, topic=topic, metadata_auto_creation_enabled=create)
@@ -91,28 +83,24 @@ class Topics:
     async def matching(self, pattern: str, mode: str) -> list[str]:
         """Return the full names, without partitions, of the topics that match a pattern, sorted.
 
-        Raises InvalidDestinationError if the pattern is not a regular expression; otherwise as ``_ask``.
+        Raises InvalidDestinationError if the pattern is not a regular expression; otherwise as ``Connection.request``.
         """
         fits = topic_pattern(pattern).fullmatch
         names = {split_partition(name)[0] for name in await self.of_namespace("/".join(pattern.split("/")[2:4]), mode)}
         return sorted(name for name in names if fits(name))
 
     async def of_namespace(self, namespace: str, mode: str) -> list[str]:
-        """Return the full names of the topics of ``tenant/namespace``, each partition by itself. Raises as ``_ask``."""
+        """Return the full names of the topics of ``tenant/namespace``, each partition by itself."""
         what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
         return list((await self._ask(what, command, namespace=namespace, mode=_MODES[mode])).get("topics") or ())
 
     async def ping(self, timeout: float) -> None:
-        """Send a request once, and wait for its answer. Raises as ``Connection.request``."""
         connection = await self._pool.connect_service()
         topic = "non-persistent://public/default/jmsaio-ping"
         await connection.request("ping", timeout, Command.PARTITIONED_METADATA, topic=topic)
 
     async def _ask(self, what: str, command: Command, **fields: Any) -> dict[str, Any]:
-        """Send a request to any broker, and again after an error that passes, until the time is over.
-
-        Raises as ``Connection.request``: the last error, if there was one.
-        """
+        """Send a request to any broker, and again after an error that passes, until the time is over."""
         failures = 0
         last: JMSError = OperationTimeoutError(f"{what}: no answer within {self._timeout:g} s")
         try:
@@ -131,10 +119,7 @@ class Topics:
 
 
 def _address(what: str, answer: Mapping[str, Any], service: str, tls: bool) -> Address:
-    """Return the address in the answer to a look-up, behind the proxy ``service`` if the broker might be out of reach.
-
-    Raises TransportError if it has none.
-    """
+    """Return the address in an answer; behind the proxy ``service`` if the broker might be out of reach."""
     kind = answer.get("response")
     if kind not in (LookupType.Redirect, LookupType.Connect):
         raise TransportError(f"{what}: an answer of unknown kind {kind}", "LookupError")

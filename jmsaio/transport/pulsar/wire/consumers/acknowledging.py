@@ -60,11 +60,9 @@ class Acknowledging:
 
     @property
     def subscription_name(self) -> str:
-        """Name of the subscription."""
         return self._at.subscription
 
     def acknowledge(self, records: Iterable[WireRecord]) -> None:
-        """Acknowledge records, in the next group."""
         last: Entry | None = None
         for record in records:
             entry, index = record.entry, record.index
@@ -94,14 +92,12 @@ class Acknowledging:
             self.later(entry)
 
     def later(self, entry: Entry) -> None:
-        """Acknowledge an entry of this consumer in the next group."""
         self._acked[entry] = None
         if self._grouping is None:
             wait = self._config.acknowledgements_group_time
             self._grouping = self._at.client.loop.call_later(wait, self.flush)
 
     def flush(self) -> None:
-        """Send the acknowledgements that wait."""
         if self._grouping is not None:
             self._grouping.cancel()
             self._grouping = None

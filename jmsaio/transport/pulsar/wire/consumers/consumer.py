@@ -56,9 +56,7 @@ _OTHERS: Final = "shared consumer attempting to unsubscribe"
 class Consumer:
     """Receives from one topic or partition, over any number of connections.
 
-    Args:
-        queue_size: number of records that the broker can send ahead; 0: one, while a receive waits.
-        refused: called with the topic as ``Registration`` calls it.
+    The broker can send ``queue_size`` records ahead; 0: one, while a receive waits.
     """
 
     def __init__(
@@ -90,18 +88,15 @@ class Consumer:
         self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
 
     async def open(self, timeout: float) -> None:
-        """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_receiver``."""
         await self._at.open(timeout)
 
     @property
     def failure(self) -> JMSError | None:
-        """Why it ended for good, or None."""
         return self._at.failure
 
     # the registration's side
 
     async def register(self, connection: Connection) -> dict[str, Any]:
-        """Subscribe at a broker. Raises TransportError."""
         wanted, config = self._subscription, self._subscription.config
         metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
         earliest = wanted.position is StartPosition.EARLIEST
@@ -120,12 +115,10 @@ class Consumer:
         return await (asked if wanted.durable else to_the_end(asked, _SUBSCRIBING))
 
     def registered(self, connection: Connection, answer: dict[str, Any]) -> None:
-        """Receive from now on."""
         self._permits.restart()
         self._fill()
 
     def failed(self, error: JMSError) -> None:
-        """Have the next receive raise an error."""
         self._unsettled.confirmed.wake()
         self._woken()
 
@@ -271,7 +264,6 @@ class Consumer:
                 self._ready.append(record)
 
     def announce(self) -> None:
-        """Report what arrived."""
         if self._ready:
             self._woken()
 
@@ -280,7 +272,6 @@ class Consumer:
         self._permits.fill(len(self._ready), waiting, held)
 
     def receive(self, limit: int) -> list[WireRecord]:
-        """Return up to ``limit`` records for the application."""
         if self._stopped:
             return []
         ready, found = self._ready, list[WireRecord]()
@@ -320,7 +311,6 @@ class Consumer:
         self._woken()
 
     def _sort(self) -> None:
-        """Put the queue into the topic's order."""
         self._ready = deque(sorted(self._ready, key=_place))
 
     def redeliver(self, entries: Iterable[Entry]) -> None:
@@ -345,7 +335,6 @@ class Consumer:
     # requests
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. Raises as ``Receiver.unsubscribe``."""
         self.acks.flush()
         try:
             await self._at.request("unsubscribe", timeout, Command.UNSUBSCRIBE)
@@ -357,7 +346,6 @@ class Consumer:
         self._moved(next(self._client.ids))
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
-        """Move the subscription. Raises as ``Receiver.seek``."""
         self.acks.flush()
         moved = next(self._client.ids)
         self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
@@ -469,7 +457,6 @@ class Consumer:
         await self._at.close(timeout)
 
     def _return_all(self, entry: Entry) -> None:
-        """Return all records of an entry that this consumer has."""
         returned = False
         for index, state in enumerate(entry.states):
             holder = entry.holders[index][0] if index in entry.holders else entry.owner

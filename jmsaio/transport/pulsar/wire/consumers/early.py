@@ -18,11 +18,7 @@ _MOST, _MOST_BYTES = 10_000, 64 * 1024 * 1024
 
 @attrs.define(eq=False)
 class Early:
-    """The early records of one consumer, which receives later ones meanwhile, unless too many are kept.
-
-    Args:
-        resumed: called when fewer are kept again.
-    """
+    """The early records of one consumer, which receives later ones meanwhile, unless too many are kept."""
 
     _topic: str
     _loop: asyncio.AbstractEventLoop
@@ -38,7 +34,6 @@ class Early:
         return DelayQueue(self._loop, self._due_now)
 
     def add(self, record: WireRecord, delay: float) -> None:
-        """Queue a record for ``delay`` seconds."""
         self._records.add(record, delay + 0.001)  # the queue can be so early
         self._count += 1
         self._bytes += record.size
@@ -61,7 +56,6 @@ class Early:
             self._resumed()
 
     def clear(self) -> list[WireRecord]:
-        """Remove and return all records."""
         self._count = self._bytes = 0
         self.full = False
         return self._records.take_all()

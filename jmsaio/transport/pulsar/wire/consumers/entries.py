@@ -160,7 +160,6 @@ class ArrivingEntries:
         return sorted(found)
 
     def stop(self) -> None:
-        """Give back what is incomplete."""
         for partial in self._assembly:
             if partial.begun:
                 self._return(partial)

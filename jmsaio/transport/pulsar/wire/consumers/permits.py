@@ -17,10 +17,6 @@ class Permits:
     entries, so the limit in bytes is kept by giving fewer permits, by the sizes of the records that arrived last;
     before the first record, each is expected to have the maximum size. The limit is half of ``receive_buffer_bytes``,
     shared by all consumers of the connection that receive, plus one entry for each.
-
-    Args:
-        size: maximum number of records sent ahead; 0: one, while a receive waits.
-        share: maximum bytes, shared with others.
     """
 
     _at: Registration
@@ -38,7 +34,6 @@ class Permits:
         self._granted = 0
 
     def close(self) -> None:
-        """Leave the bytes to the others."""
         self._share.leave(self)
 
     @property
@@ -47,23 +42,14 @@ class Permits:
         return self._granted > 0
 
     def used(self, records: int, size: int) -> None:
-        """Count an entry that arrived, whatever becomes of it.
-
-        Args:
-            records: those that the broker counts: all that it does not know to be acknowledged.
-            size: bytes of the entry; 0 if unknown.
-        """
+        """Count an entry that arrived, by the records that the broker counts, and its bytes (0 if unknown)."""
         self._granted -= records
         size = size // max(1, records) + 1
         largest = self._largest
         self._largest = size if size >= largest else max(size, largest - (largest >> 4))
 
     def fill(self, queued: int, waiting: bool | None = None, held: bool = False) -> None:
-        """Give the permits that are missing, unless they are few.
-
-        Args:
-            waiting: whether a receive found too few, and waits from now on; None: as before.
-        """
+        """Give the permits that are missing, unless they are few; ``waiting``: whether a receive found too few."""
         if waiting is not None:
             self._waiting = waiting
         connection, size = self._at.connection, self._size or self._waiting

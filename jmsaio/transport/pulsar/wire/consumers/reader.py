@@ -62,11 +62,7 @@ class WireReader:
 
     The broker forgets the subscription with the connection, so each registration starts behind the last record read.
     A reader that starts at a time reads from the beginning and leaves out what is earlier; moving the subscription to
-    that time is only faster, and can get lost.
-
-    Args:
-        receiving: whether records are wanted, not only answers about the topic.
-        joins: a queue's subscription and its type, which it joins without receiving from it; None: it has its own.
+    that time is only faster, and can get lost. One that ``joins`` a queue's subscription receives nothing from it.
     """
 
     def __init__(
@@ -104,13 +100,11 @@ class WireReader:
         return f"<WireReader {self.topic}{', closed' if self._closed else ''}>"
 
     async def start(self, timeout: float) -> None:
-        """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_reader``."""
         await self._at.open(timeout)
 
     # the registration's side
 
     async def register(self, connection: Connection) -> dict[str, Any]:
-        """Subscribe at a broker. Raises TransportError."""
         timeout, what, number = self._client.config.operation_timeout, f"read {self.topic}", self._at.number
         if not self._moved:
             prefix = self._options.prefix and f"{self._options.prefix}-"
@@ -141,7 +135,6 @@ class WireReader:
         return answer
 
     def registered(self, connection: Connection, answer: dict[str, Any]) -> None:
-        """Receive from now on."""
         self._permits.restart()
         self._fill()
         self._arrival.set()
@@ -174,7 +167,6 @@ class WireReader:
                 self._read = WireId(*self._places(answer)[1], self._partition, _WHOLE)
 
     def failed(self, error: JMSError) -> None:
-        """Have the next call raise an error."""
         self._arrival.set()
 
     # the connection's side
@@ -214,7 +206,6 @@ class WireReader:
         self._permits.fill(len(self._ready), held=not self._receiving)
 
     def _add(self, delivery: Delivery, arrival: Arrival) -> None:
-        """Add the records of an entry that are wanted."""
         metadata, data, spans = arrival
         size = 1 if spans is None else len(spans)
         entry = Entry(
@@ -269,7 +260,6 @@ class WireReader:
         return not isinstance(start, WireId) or place[:2] + place[3:] >= start[:2] + start[3:]
 
     def announce(self) -> None:
-        """Wake who waits for what arrived."""
         self._arrival.set()
 
     # the application's side

@@ -76,7 +76,6 @@ class WireReceiver:
             self._growth = self._client.tasks.start(self._grow(interval))
 
     async def _partitions(self) -> list[str]:
-        """Return the full names of all partitions and topics without partitions."""
         wanted, topics = self.subscription, self._client.topics
         names: Sequence[str] = wanted.topics
         if wanted.pattern is not None:
@@ -161,7 +160,6 @@ class WireReceiver:
                 self._client.report(LinkChange(text, receiver=self))
 
     def _of(self, record: SetAside) -> Consumer | None:
-        """Return the consumer of a record."""
         if isinstance(record, WireRecord):
             return self._by_topic.get(record.entry.topic)
         return next((consumer for consumer in self._consumers if consumer.find(record) is not None), None)
@@ -198,7 +196,6 @@ class WireReceiver:
                 consumer.returning.nack(*found, delay, counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the ids of records that are returned later."""
         kept: list[SetAside] = []
         for record in records:
             assert isinstance(record, WireRecord)
@@ -249,7 +246,7 @@ class WireReceiver:
                 await asyncio.wait(stopping)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
-        """Receive records again. See ``Receiver.resume``.
+        """Receive records again.
 
         The consumers stay registered while they are stopped, so that statistics show a new selector only after the next
         reconnect.

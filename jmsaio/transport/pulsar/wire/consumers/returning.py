@@ -41,7 +41,6 @@ class Returning:
         self._waiting = DelayQueue[tuple[Entry, int, float]](at.client.loop, self._due)
 
     def close(self) -> None:
-        """Forget what waits."""
         self._waiting.close()
 
     def dies(self, entry: Entry, index: int) -> bool:
@@ -60,7 +59,6 @@ class Returning:
             loop.call_at(deadline, self._overdue, deadline, entries)
 
     def nack(self, entry: Entry, index: int, delay: float, counted: bool) -> None:
-        """Return a record after ``delay`` seconds."""
         self._step_back(entry, index, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, delay)
 
     def _step_back(self, entry: Entry, index: int, event: RecordEvent, delay: float) -> None:

@@ -36,18 +36,15 @@ class Silence:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def begin(self) -> None:
-        """Begin when the consumer becomes the active one."""
         self.end()
         self._task = self._at.client.tasks.start(self._watch())
 
     def broken(self) -> None:
-        """Start over when something arrives."""
         if self._task is not None:
             self.end()
             self._times = 0
 
     def end(self) -> None:
-        """End when the consumer is no longer the active one."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -88,7 +88,6 @@ class _Filling:
     body: Body | None = attrs.field(default=None, init=False)  # unless it has one record, which might stay alone
 
     def begin(self) -> Body:
-        """Return the body, with the first record."""
         body = self.body = Body()
         body.add(self.packed, self.first.payload, self.first.event_time, self.key)
         return body
@@ -139,13 +138,11 @@ class Producer:
         self._expiry: asyncio.TimerHandle | None = None
 
     async def open(self, timeout: float) -> None:
-        """Open it within ``timeout`` seconds. Raises as ``Transport.open_sender``."""
         await self._at.open(timeout)
 
     # the registration's side
 
     async def register(self, connection: Connection) -> dict[str, Any]:
-        """Open the producer at a broker. Raises TransportError."""
         self._epoch += 1
         config, options = self._config, self._options
         metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
@@ -181,7 +178,6 @@ class Producer:
             connection.write(frame)
 
     def failed(self, error: JMSError) -> None:
-        """End with an error: all records fail."""
         self.flush()
         self._failed()
         if isinstance(error, JMSSecurityError) and self._client.loss is None:
@@ -247,7 +243,7 @@ class Producer:
     # sending
 
     def send(self, record: OutgoingRecord, token: Token, transaction: WireTransaction | None = None) -> None:
-        """Add a record to the batch, or send it alone. Raises as ``Sender.send``."""
+        """Add a record to the batch, or send it alone."""
         if self._at.failure is not None:
             raise self._at.failure
         packed, payload, key = record.packed, record.payload, None
@@ -354,7 +350,6 @@ class Producer:
             batch.transaction.add(self.topic, None, work)
 
     def _write(self, filled: _Filling, compressed: _Compressed | None) -> None:
-        """Send a batch as soon as there is a connection."""
         transaction = filled.transaction
         if transaction is not None:
             if filled not in self._waiting:  # the producer has ended meanwhile
@@ -421,7 +416,6 @@ class Producer:
             transaction.answered(error)
 
     def _settle(self, tokens: list[Token], size: int, place: WireId | None, error: JMSError | None) -> None:
-        """Report an outcome to the sender's owner, and free the window."""
         self._window.remove(len(tokens), size)
         try:
             self._options.settled(tokens, place, error)
@@ -485,7 +479,6 @@ class Producer:
         return made
 
     def _expire(self) -> None:
-        """Fail the batches whose time is over."""
         self._expiry = None
         loop = self._client.loop
         over = TransportError(f"no answer within {self._config.send_timeout:g} s (sendTimeoutMs)", _LATE)
@@ -510,7 +503,6 @@ class Producer:
                 yield
 
     async def aclose(self, timeout: float) -> None:
-        """Close it at the broker. Idempotent."""
         if self._unsure and self._at.connection is None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
@@ -522,7 +514,6 @@ class Producer:
 
 
 def _schema_fields(schema: Schema | None) -> dict[str, object] | None:
-    """Return the fields of a schema."""
     if schema is None:
         return None
     return {

@@ -44,7 +44,6 @@ class WireSender:
         return f"<WireSender {self.topic}, {len(self._producers)} producers, {state}>"
 
     async def start(self, timeout: float) -> None:
-        """Open the producers. Raises the first error, with the others closed."""
         deadline = self._client.loop.time() + timeout
         partitions = await self._client.topics.partitions(self.topic)
         await self._add(partitions, deadline - self._client.loop.time())
@@ -65,7 +64,6 @@ class WireSender:
 
     @property
     def full(self) -> bool:
-        """Whether the window is full: await ``ready`` before the next ``send``."""
         return self._window.full
 
     @property
@@ -92,7 +90,6 @@ class WireSender:
             self._growth = self._client.tasks.start(self._grow())
 
     async def _grow(self) -> None:
-        """Open producers for new partitions of the topic."""
         timeout = self._client.config.operation_timeout
         try:
             partitions = await self._client.topics.partitions(self.topic)

@@ -25,7 +25,6 @@ class Arrival(NamedTuple):
 
 
 def is_chunk(metadata: Metadata) -> bool:
-    """Return whether an entry is one of several chunks of a message."""
     return (metadata.num_chunks_from_msg or 1) > 1
 
 

@@ -32,8 +32,7 @@ class OwnerAcks(Protocol):
     """The acknowledgements of a consumer, as transactions and other consumers of its subscription see them."""
 
     @property
-    def subscription_name(self) -> str:
-        """Name of its subscription."""
+    def subscription_name(self) -> str: ...
 
     def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
         """End the records that were acknowledged in a transaction: their indexes by their entries."""
@@ -44,34 +43,28 @@ class OwnerAcks(Protocol):
     def acknowledged(self, entry: Entry) -> None:
         """Send the acknowledgements of an entry in the next group, through the consumer that received it last."""
 
-    def settle_later(self, entry: Entry) -> None:
-        """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""
+    def settle_later(self, entry: Entry) -> None: ...
 
     def acknowledge_in(self, transaction: Any, records: Iterable[WireRecord]) -> None:  # WireTransaction is above this
-        """Acknowledge records in a transaction."""
+        ...
 
-    def flush(self) -> None:
-        """Send the acknowledgements that wait."""
+    def flush(self) -> None: ...
 
 
 class Owner(Protocol):
     """The consumer that received an entry last, as others see it: its acknowledgements, and consumers beside it."""
 
     @property
-    def acks(self) -> OwnerAcks:
-        """Its acknowledgements."""
+    def acks(self) -> OwnerAcks: ...
 
-    def release(self, entry: Entry) -> None:
-        """Remove its records from the queue, because the broker gives it to another consumer."""
+    def release(self, entry: Entry) -> None: ...
 
     def redelivered(self, entry: Entry) -> None:
         """Count that the broker redelivers an entry by itself, to any consumer."""
 
-    def redeliver(self, entries: Iterable[Entry]) -> None:
-        """Have the broker redeliver entries."""
+    def redeliver(self, entries: Iterable[Entry]) -> None: ...
 
-    def due_here(self, record: WireRecord) -> None:
-        """Queue a record that waited in this process, in the topic's order."""
+    def due_here(self, record: WireRecord) -> None: ...
 
 
 @attrs.define(eq=False)
@@ -121,7 +114,6 @@ class Entry:
         self.move_to(owner, registration)
 
     def move_to(self, owner: Owner, registration: int) -> None:
-        """Change the consumer that settles and returns it."""
         self.owner, self.registration = owner, registration
 
     def mark_returned(self) -> None:
@@ -141,20 +133,17 @@ class Entry:
             self.chunks = tuple(dict.fromkeys((*self.chunks, *chunks)))
 
     def continue_counts(self, failures: dict[int, int], returns: int) -> None:
-        """Continue the counts of another consumer's entry."""
         self.failures, self.returns = failures, returns
 
     def redelivery_count(self, index: int) -> int:
-        """Return how often a record was delivered before."""
         return life.redelivery_count(self.failures.get(index, 0), self.broker_count, self.returns)
 
     def count_failure(self, index: int) -> None:
-        """Count a failed delivery of a record."""
         self.failures[index] = self.failures.get(index, 0) + 1
 
 
 class WireRecord:
-    """See ``ReceivedRecord``."""
+    """One record of an entry, in the entry's bytes."""
 
     __slots__ = ("__weakref__", "_properties", "_span", "entry", "index", "may_expire", "redelivery_count")
 

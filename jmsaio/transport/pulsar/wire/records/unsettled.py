@@ -45,19 +45,13 @@ _lock: Final = threading.Lock()  # connections can have their event loops in sev
 class UnsettledEntries:
     """The entries of one subscription of a topic or partition, shared by its consumers on one connection.
 
-    Args:
-        name: broker, topic and subscription; None on a topic that is not persistent, whose ids mean nothing elsewhere.
-
-    Attributes:
-        entries: the entries of which something is held, waits or is counted here.
-        recognised: those that arrived again while an open transaction had records of them.
-        confirmed: tasks that wait for receipts of the broker.
+    Its name is broker, topic and subscription; None on a topic that is not persistent: its ids mean nothing elsewhere.
     """
 
     _name: _Name | None
     entries: dict[EntryId, Entry] = attrs.field(factory=dict, init=False)
-    recognised: set[Entry] = attrs.field(factory=set, init=False)
-    confirmed: Waiters = attrs.field(factory=Waiters, init=False)
+    recognised: set[Entry] = attrs.field(factory=set, init=False)  # arrived again during an open transaction
+    confirmed: Waiters = attrs.field(factory=Waiters, init=False)  # for receipts of the broker
     _most: int = attrs.field(factory=lambda: _MOST, init=False)
     _same: weakref.WeakSet[UnsettledEntries] = attrs.field(factory=weakref.WeakSet, init=False)  # of all connections
 
@@ -93,7 +87,6 @@ class UnsettledEntries:
                 entry.continue_counts(failures, other.returns)
 
     def remove(self, entry: Entry) -> None:
-        """Remove an entry that is settled, or moved away from."""
         key = entry.ledger, entry.number
         if self.entries.get(key) is entry:
             del self.entries[key]

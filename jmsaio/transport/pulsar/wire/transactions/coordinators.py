@@ -40,12 +40,10 @@ _NO_RIGHT: Final = (
 
 @attrs.frozen
 class Answer:
-    """The answer to a request.
+    """The answer to a request, sent at the loop time ``since`` (infinity for an error).
 
-    Attributes:
-        lost: whether the request was also sent before, without an answer, or with an error that passes: it might have
-            been carried out then.
-        since: loop time at which it was sent; infinity for an error.
+    ``lost``: the request was also sent before, without an answer, or with an error that passes, and might have been
+    carried out then.
     """
 
     fields: dict[str, Any]
@@ -90,10 +88,7 @@ class Coordinators:
     async def begin(self, timeout: float, deadline: float) -> tuple[TxnId, float]:
         """Begin a transaction at the next coordinator in turn; return its id, and the loop time from which it counts.
 
-        Args:
-            timeout: seconds after which the caller rolls it back; the broker does 5 seconds later.
-
-        Raises as ``ready``, or the coordinator's error.
+        After ``timeout`` seconds the caller rolls it back; the broker does 5 seconds later.
         """
         await self.ready(deadline - asyncio.get_running_loop().time())
         number = next(self._turn) % self._count
@@ -137,7 +132,6 @@ class Coordinators:
             return Answer({}, last, lost or asked)
 
     async def _connected(self, number: int, what: str) -> Connection:
-        """Return a connection on which a coordinator knows this client."""
         async with self._connecting.setdefault(number, asyncio.Lock()):
             found = self._connections.get(number)
             if found is not None and found.error is None:

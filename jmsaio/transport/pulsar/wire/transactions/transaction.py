@@ -55,7 +55,7 @@ class Withdrawer(Protocol):
 
 
 class WireTransaction:
-    """See ``jmsaio.transport.base.Transaction``."""
+    """A ``Transaction`` of the transport."""
 
     def __init__(
         self, client: Client, coordinators: Coordinators, txn: TxnId, deadline: float,
@@ -86,9 +86,7 @@ class WireTransaction:
     def add(self, topic: str, subscription: str | None, work: Work) -> None:
         """Send something to a topic, or on a subscription of it, once the coordinator knows that.
 
-        Args:
-            subscription: for acknowledgements; None for messages.
-            work: what to send, refused in the loop's next turn if the transaction can't be committed any more.
+        Work is refused in the loop's next turn if the transaction can't be committed any more.
         """
         part = (topic, subscription)
         move = self._state.add(part, work)
@@ -107,7 +105,6 @@ class WireTransaction:
             self._client.tasks.start(self._register(part))
 
     def stored(self, topic: str, place: WireId) -> None:
-        """Note the place of a message that was sent in it."""
         self._sent[topic] = place
 
     def answered(self, error: JMSError | None = None) -> None:
@@ -116,12 +113,10 @@ class WireTransaction:
         self._changed.wake()
 
     def fail(self, error: JMSError) -> None:
-        """Fail with an error: it can only be rolled back from now on."""
         self._state.fail(error)
         self._changed.wake()
 
     def acknowledged(self, consumer: OwnerAcks, entry: Entry, index: int) -> None:
-        """Add a record that was acknowledged in it, and learns how it ends."""
         self._acknowledged.setdefault(consumer, {}).setdefault(entry, []).append(index)
 
     def _return_late(self) -> None:
@@ -133,7 +128,6 @@ class WireTransaction:
                 consumer.transaction_ended(entries, False)
 
     def contains(self, consumer: OwnerAcks, entry: Entry, index: int) -> bool:
-        """Return whether a record was acknowledged in it."""
         return index in self._acknowledged.get(consumer, {}).get(entry, ())
 
     def _overdue(self) -> None:
@@ -308,7 +302,6 @@ class Transactions:
         return len(self._open)
 
     async def ready(self, timeout: float) -> None:
-        """Find the coordinators. Raises as ``Transport.ready_for_transactions``."""
         await self._coordinators.ready(timeout)
 
     async def begin(self, timeout: float) -> WireTransaction:
