@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import Number
-from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, make_output, printable, show_help_alone
-from jmsaio.model.arguments import shown
+from jmsaio.cli.common.connecting import Number, pairs
+from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, printable, show_help_alone
 
 if TYPE_CHECKING:
     from jmsaio.launcher import BrokerStatus, Progress
@@ -64,21 +63,20 @@ def broker(context: click.Context) -> None:
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
+    callback=pairs,
     help="A broker setting by Pulsar's name. Repeatable.",
 )
 @json_option
 def start(
     port: int, web_port: int, directory: Path | None, memory: str, timeout: float, fresh: bool, no_filter: bool,
-    auth: str | None, settings: tuple[str, ...], as_json: bool | None,
+    auth: str | None, settings: dict[str, str], output: Output,
 ) -> int:  # fmt: skip
     """Start the broker and wait until it is ready; it keeps running after the command ends."""
     from jmsaio import launcher
 
-    values = dict(_setting(text) for text in settings)
-    output = make_output(as_json)
     options = launcher.StartOptions(
         broker_port=port, web_port=web_port, memory=memory, timeout=timeout, fresh=fresh, filters=not no_filter,
-        auth=auth, settings=values, state_directory=directory if directory is not None else launcher.state_directory(),
+        auth=auth, settings=settings, state_directory=directory or launcher.state_directory(),
     )  # fmt: skip
     with _reporting(output, "starting a broker") as report:
         status = launcher.start(options, report)
@@ -99,11 +97,10 @@ def start(
 )
 @_directory
 @json_option
-def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
+def stop(timeout: float, directory: Path | None, output: Output) -> int:
     """Stop the broker; its data is kept. The exit code is 3 if none was running."""
     from jmsaio import launcher
 
-    output = make_output(as_json)
     with _reporting(output, "stopping the broker"):
         stopped = launcher.stop(timeout, directory=directory)
     output.result({"stopped": stopped}, "the broker is stopped" if stopped else "no broker was running")
@@ -113,11 +110,10 @@ def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
 @broker.command()
 @_directory
 @json_option
-def status(directory: Path | None, as_json: bool | None) -> int:
+def status(directory: Path | None, output: Output) -> int:
     """Show whether a broker is running, and its addresses. The exit code is 3 if none is."""
     from jmsaio import launcher
 
-    output = make_output(as_json)
     found = launcher.status(directory=directory)
     if found is None:
         output.result({"running": False}, "no broker is running; 'jmsaio broker start' starts one")
@@ -147,11 +143,10 @@ def logs(lines: int, follow: bool, directory: Path | None) -> int:
 @broker.command("filter")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @json_option
-def pack(folder: Path, as_json: bool | None) -> int:
+def pack(folder: Path, output: Output) -> int:
     """Write Starlight's server-side selector filter to FOLDER, for a broker that runs elsewhere (see compose/)."""
     from jmsaio import launcher
 
-    output = make_output(as_json)
     with _reporting(output, "packing the filter") as report:
         path = launcher.pack_filter(folder, report)
     output.result({"file": str(path)}, f"written: {path}")
@@ -166,13 +161,6 @@ def _reporting(output: Output, what: str) -> Iterator[Progress]:
         return
     with output.remarks.status(what) as spinner:
         yield lambda text: spinner.update(printable(text))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise click.UsageError(f"--option needs NAME=VALUE, not {shown(text)}")
-    return name, value
 
 
 def _show(output: Output, status: BrokerStatus) -> None:

@@ -10,12 +10,12 @@ import click
 from rich.text import Text
 
 from jmsaio.cli.common.connecting import (
+    Source,
     agreed,
     broker_options,
     complete_destination,
     full_name,
     of_option,
-    read_connection,
     require_destination,
     require_terminal,
     run,
@@ -30,7 +30,6 @@ from jmsaio.cli.common.output import (
     PARTLY,
     Output,
     json_option,
-    make_output,
     printable,
     show_help_alone,
     write_outcome,
@@ -61,28 +60,40 @@ def dlq(context: click.Context) -> None:
 
 
 @dlq.command("list")
-@broker_options
+@broker_options()
 @json_option
-def list_letters(url: str | None, settings: tuple[str, ...], as_json: bool | None) -> int:
+async def list_letters(source: Source, output: Output) -> int:
     """List the topics of jms.systemNamespace that have dead letters, with the number of their messages.
 
     A topic is listed if its name ends with -DLQ, or if one of the first 20 messages that wait there is a dead letter.
 
     The exit code is 3 if there are none, and 5 if a topic can't be read.
     """
-    return run(_list(load(read_connection(url, settings)), make_output(as_json)))
+    from jmsaio.maintenance.overview import list_letters
+    from jmsaio.transport.registry import connected
+
+    config = load(source)
+    async with connected(config) as transport:
+        found, unread = await list_letters(transport, config)
+    found.sort(key=lambda one: one.subscription is None or one.subscription.name != config.queue_subscription_name)
+    write_states(output, found, MESSAGES)
+    for topic, error in unread.items():
+        output.remarks.print(printable(f"{topic} can't be read, and might have dead letters: {error}"))
+    if unread:
+        return PARTLY
+    if not found:
+        output.remark(f"no dead letters in {config.system_namespace}")
+        return NOTHING
+    return OK
 
 
 @dlq.command()
 @click.argument("name", metavar="QUEUE", shell_complete=complete_destination)
-@broker_options
+@broker_options()
 @selector_option
 @count_option
 @json_option
-def show(
-    name: str, url: str | None, settings: tuple[str, ...], selector: str | None, limit: int | None,
-    as_json: bool | None,
-) -> int:  # fmt: skip
+async def show(source: Source, name: str, selector: str | None, limit: int | None, output: Output) -> int:
     """Show where, why and how often each dead letter in QUEUE failed, and how often it was redriven.
 
     The reason is "expired", or "failed": redelivered too often, or unreadable. The application's error is not in the
@@ -91,11 +102,24 @@ def show(
     The body is also shown; 'jmsaio browse QUEUE' also shows properties and headers. Nothing is consumed. The exit code
     is 3 if there are none.
     """
-    return run(_show(read_connection(url, settings), name, selector, limit, make_output(as_json)))
+    topic = next(iter(resolve(Queue(name), load(source).system_namespace).topics), "")
+
+    def write(message: Message) -> None:
+        letter = describe_letter(message, topic)
+        if output.as_json:
+            output.record(letter)
+        else:
+            output.console.print(letter_to_text(message, letter))
+
+    await require_destination(source, Queue(name), output)
+    if not await browse_each(source, name, selector, limit, write):
+        output.remark(f"no dead letter in {printable(name)}")
+        return NOTHING
+    return OK
 
 
 @dlq.command()
-@click.argument("source", metavar="DESTINATION", shell_complete=complete_destination)
+@click.argument("letters", metavar="DESTINATION", shell_complete=complete_destination)
 @topic_option
 @of_option
 @click.option(
@@ -111,8 +135,8 @@ def show(
 @count_option
 @yes_option
 def redrive(
-    source: str, topic: bool, of: str | None, to: str | None, to_queue: str | None, max_redrives: int, url: str | None,
-    settings: tuple[str, ...], selector: str | None, limit: int | None, dry_run: bool, yes: bool, as_json: bool | None,
+    source: Source, letters: str, topic: bool, of: str | None, to: str | None, to_queue: str | None, max_redrives: int,
+    selector: str | None, limit: int | None, dry_run: bool, yes: bool, output: Output,
 ) -> int:  # fmt: skip
     """Send the dead letters in DESTINATION back to the destinations they failed on.
 
@@ -134,10 +158,10 @@ def redrive(
     if to is not None:
         target = parse_destination_text(full_name(to, topic=False))
     request = TransferRequest(
-        destination=parse_destination_text(full_name(source, topic)), of=of, selector=selector, limit=limit, to=target,
+        destination=parse_destination_text(full_name(letters, topic)), of=of, selector=selector, limit=limit, to=target,
         max_redrives=max_redrives, dry_run=dry_run,
     )  # fmt: skip
-    config, output = load(read_connection(url, settings)), make_output(as_json)
+    config = load(source)
     if not dry_run and not yes:
         require_terminal(yes)
         planned, shared = run(_redrive(config, attrs.evolve(request, dry_run=True), output))
@@ -234,39 +258,3 @@ def _subscription(topic: str, origin: str) -> str | None:
     if name.startswith(f"{origin}-") and name.endswith("-DLQ"):
         return name[len(origin) + 1 : -len("-DLQ")] or None
     return None
-
-
-async def _list(config: Configuration, output: Output) -> int:
-    from jmsaio.maintenance.overview import list_letters
-    from jmsaio.transport.registry import connected
-
-    async with connected(config) as transport:
-        found, unread = await list_letters(transport, config)
-    found.sort(key=lambda one: one.subscription is None or one.subscription.name != config.queue_subscription_name)
-    write_states(output, found, MESSAGES)
-    for topic, error in unread.items():
-        output.remarks.print(printable(f"{topic} can't be read, and might have dead letters: {error}"))
-    if unread:
-        return PARTLY
-    if not found:
-        output.remark(f"no dead letters in {config.system_namespace}")
-        return NOTHING
-    return OK
-
-
-async def _show(config: dict[str, object], name: str, selector: str | None, limit: int | None, output: Output) -> int:
-    loaded = load(config)
-    topic = next(iter(resolve(Queue(name), loaded.system_namespace).topics), "")
-
-    def write(message: Message) -> None:
-        letter = describe_letter(message, topic)
-        if output.as_json:
-            output.record(letter)
-        else:
-            output.console.print(letter_to_text(message, letter))
-
-    await require_destination(config, Queue(name), output)
-    if not await browse_each(config, name, selector, limit, write):
-        output.remark(f"no dead letter in {printable(name)}")
-        return NOTHING
-    return OK

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import address_options, read_connection, run
-from jmsaio.cli.common.output import ERROR, OK, Output, json_option, make_output, printable
-from jmsaio.config import Configuration, load
+from jmsaio.cli.common.connecting import Source, broker_options
+from jmsaio.cli.common.output import ERROR, OK, Output, json_option, printable
+from jmsaio.config import load
 from jmsaio.model.destinations import Topic, resolve
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown":
 
 
 @click.command()
-@address_options
+@broker_options(address=True, embedded=True)
 @click.option(
     "--need",
     type=click.Choice(["produce", "consume", "administer"]),
@@ -33,9 +33,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown":
     help="An existing topic or queue to test permissions on, if the broker creates none. Nothing is sent or received.",
 )  # fmt: skip
 @json_option
-def doctor(
-    url: str | None, settings: tuple[str, ...], need: tuple[str, ...], topic: str | None, as_json: bool | None
-) -> int:  # fmt: skip
+async def doctor(source: Source, need: tuple[str, ...], topic: str | None, output: Output) -> int:
     """Check what a broker lacks, with the consequences and what to change.
 
     Checks whether the broker is reachable and accepts this client, the client's permissions in jms.systemNamespace,
@@ -43,21 +41,16 @@ def doctor(
 
     The exit code is 1 if something needed is missing; warnings don't count.
     """
-    config = load(read_connection(url, settings, embedded=True))
-    output = make_output(as_json)
+    from jmsaio.maintenance.diagnosis import CHECKS, CheckState, Facts
+    from jmsaio.transport import registry
+
+    config = load(source)
     if config.in_process:
         found = "the embedded broker is part of each process that uses it: nothing is needed"
         output.result({"check": "broker", "state": "ok", "found": found}, found)
         return OK
     full = None if topic is None else resolve(Topic(topic), config.system_namespace).topics[0]
-    return run(_doctor(config, need, full, output))
-
-
-async def _doctor(config: Configuration, need: tuple[str, ...], topic: str | None, output: Output) -> int:
-    from jmsaio.maintenance.diagnosis import CHECKS, CheckState, Facts
-    from jmsaio.transport import registry
-
-    facts = Facts(config, frozenset(need), await registry.collect_facts(config, topic))
+    facts = Facts(config, frozenset(need), await registry.collect_facts(config, full))
     counts: Counter[CheckState] = Counter()
     unknown: dict[str, list[str]] = {}
     for check in CHECKS:

@@ -9,25 +9,26 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jmsaio.cli.common.connecting import (
+    Command,
     Number,
+    Source,
+    broker_options,
     complete_destination,
-    connection_options,
     create_option,
     destination,
-    read_connection,
     require_destination,
-    run,
+    topic_option,
     with_options,
 )
-from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable
+from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, printable
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
-from jmsaio.errors import MalformedMessageError
+from jmsaio.errors import IllegalStateError, MalformedMessageError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from jmsaio.client.session import Session
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 #: Checks of the output's pipe before the first pause: a waiting reader reads a line within microseconds.
 _QUICK = 20
 #: Maximum seconds between two checks of a slow reader.
@@ -49,7 +47,8 @@ _PAUSE = 0.01
 
 @click.command()
 @click.argument("name", metavar="DESTINATION", shell_complete=complete_destination)
-@connection_options
+@broker_options()
+@topic_option
 @click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Number of messages; default 1.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Receive until no message arrives within --timeout.")
@@ -65,10 +64,10 @@ _PAUSE = 0.01
 @create_option
 @click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does).")
 @json_option
-def receive(
-    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
-    everything: bool, follow: bool, timeout: float | None, durable: str | None, shared: str | None,
-    shared_durable: str | None, create: bool, headers: bool, as_json: bool | None,
+async def receive(
+    source: Source, name: str, topic: bool, selector: str | None, count: int | None, everything: bool, follow: bool,
+    timeout: float | None, durable: str | None, shared: str | None, shared_durable: str | None, create: bool,
+    headers: bool, output: Output,
 ) -> int:  # fmt: skip
     """Receive messages from a queue (or topic, with -t).
 
@@ -83,68 +82,31 @@ def receive(
       jmsaio receive orders --follow --json >> orders.jsonl
       jmsaio receive -t prices --follow --durable audit -o jms.clientId=me
     """
+    import jmsaio
+
     if everything + follow + (count is not None) > 1:
         raise click.UsageError("--count, --all and --follow exclude each other")
-    subscriptions = [
-        (kind, value)
-        for kind, value in (("durable", durable), ("shared", shared), ("shared-durable", shared_durable))
-        if value is not None
-    ]
+    kinds = {"durable": durable, "shared": shared, "shared-durable": shared_durable}
+    subscriptions = {kind: value for kind, value in kinds.items() if value is not None}
     if len(subscriptions) > 1:
         raise click.UsageError("--durable, --shared and --shared-durable exclude each other")
     if subscriptions and not topic:
-        raise click.UsageError(f"--{subscriptions[0][0]} is a subscription of a topic; add --topic")
+        raise click.UsageError(f"--{next(iter(subscriptions))} is a subscription of a topic; add --topic")
     if timeout is None and not follow:
         timeout = 2.0 if everything else 10.0
     limit = None if everything or follow else count or 1
-    config = read_connection(url, settings)
     if selector:
         Selector(selector)  # report a syntax error before connecting
-    subscription = subscriptions[0] if subscriptions else None
-    return run(_receive(
-        config, make_output(as_json), name=name, topic=topic, selector=selector, subscription=subscription, limit=limit,
-        timeout=timeout, headers=headers, create=create,
-    ))  # fmt: skip
-
-
-async def _receive(
-    config: dict[str, object], output: Output, *, name: str, topic: bool, selector: str | None,
-    subscription: tuple[str, str] | None, limit: int | None, timeout: float | None, headers: bool, create: bool,
-) -> int:  # fmt: skip
-    """Receive up to ``limit`` messages; ``subscription`` is the kind and name of a topic's subscription."""
-    import jmsaio
-
     if not create:
-        await require_destination(config, Topic(name) if topic else Queue(name), output)
-    received = unreadable = 0
+        await require_destination(source, Topic(name) if topic else Queue(name), output)
     async with (
-        jmsaio.connect(config) as connection,
+        jmsaio.connect(source) as connection,
         connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session,
-        _consumer(session, name, topic, selector, subscription) as consumer,
+        _consumer(session, name, topic, selector, subscriptions) as consumer,
     ):
         if limit is None:
             output.remark(f"receiving from {printable(name)}; press Ctrl-C to stop")
-        try:
-            while limit is None or received < limit:
-                message: jmsaio.Message | MalformedMessageError | None
-                try:
-                    message = await consumer.receive(timeout)
-                except jmsaio.MalformedMessageError as error:  # is shown as received, and can acknowledge the message
-                    message, unreadable = error, unreadable + 1
-                if message is None:
-                    break
-                write(output, message, headers)
-                await wait_until_read()
-                received += 1
-                try:
-                    await message.acknowledge()
-                except jmsaio.IllegalStateError as error:
-                    if not isinstance(message, MalformedMessageError):
-                        raise
-                    output.remarks.print(str(error))  # a slow reader: the message was returned meanwhile
-        except asyncio.CancelledError:
-            output.remark(f"{received} messages received")
-            raise
+        received, unreadable = await _write_all(consumer, limit, timeout, headers, output)
     if not received:
         output.remark(f"no message in {printable(name)}" + (f" within {timeout:g} s" if timeout else ""))
         return NOTHING
@@ -155,17 +117,45 @@ async def _receive(
 
 
 def _consumer(
-    session: Session, name: str, topic: bool, selector: str | None, subscription: tuple[str, str] | None
+    session: Session, name: str, topic: bool, selector: str | None, subscriptions: Mapping[str, str]
 ) -> Opening[MessageConsumer]:
-    if subscription is None:
-        return session.create_consumer(destination(session, name, topic), selector)
-    kind, subscribed = subscription
-    create = {
-        "durable": session.create_durable_consumer,
-        "shared": session.create_shared_consumer,
-        "shared-durable": session.create_shared_durable_consumer,
-    }[kind]
-    return create(session.create_topic(name), subscribed, selector)
+    for kind, subscribed in subscriptions.items():
+        create = {
+            "durable": session.create_durable_consumer,
+            "shared": session.create_shared_consumer,
+            "shared-durable": session.create_shared_durable_consumer,
+        }[kind]
+        return create(session.create_topic(name), subscribed, selector)
+    return session.create_consumer(destination(session, name, topic), selector)
+
+
+async def _write_all(
+    consumer: MessageConsumer, limit: int | None, timeout: float | None, headers: bool, output: Output
+) -> tuple[int, int]:
+    """Write and acknowledge up to ``limit`` messages; return their number, and that of the unreadable ones."""
+    received = unreadable = 0
+    try:
+        while limit is None or received < limit:
+            message: Message | MalformedMessageError | None
+            try:
+                message = await consumer.receive(timeout)
+            except MalformedMessageError as error:  # is shown as received, and can acknowledge the message
+                message, unreadable = error, unreadable + 1
+            if message is None:
+                break
+            write(output, message, headers)
+            await wait_until_read()
+            received += 1
+            try:
+                await message.acknowledge()
+            except IllegalStateError as error:
+                if not isinstance(message, MalformedMessageError):
+                    raise
+                output.remarks.print(str(error))  # a slow reader: the message was returned meanwhile
+    except asyncio.CancelledError:
+        output.remark(f"{received} messages received")
+        raise
+    return received, unreadable
 
 
 def write(output: Output, message: Message | MalformedMessageError, headers: bool) -> None:
@@ -232,13 +222,14 @@ def _reader_gone(output: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def _options(count: int | None) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of a command that shows ``count`` messages; None: all."""
     default = "all" if count is None else str(count)
     return lambda command: with_options(
         command,
         click.argument("name", metavar="QUEUE", shell_complete=complete_destination),
-        connection_options,
+        broker_options(),
+        topic_option,
         click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\"."),
         click.option(
             "-n", "--count", type=click.IntRange(min=1), default=count,
@@ -252,45 +243,51 @@ def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 @click.command()
 @_options(count=None)
-def browse(**options: Any) -> int:
+async def browse(**options: Any) -> int:
     """Show the messages of a queue without consuming them.
 
     The exit code is 3 if there are none.
     """
-    return _show(**options)
+    return await _browse(**options)
 
 
 @click.command()
 @_options(count=10)
-def peek(**options: Any) -> int:
+async def peek(**options: Any) -> int:
     """Show the first messages of a queue without consuming them; 'jmsaio browse' shows all.
 
     The exit code is 3 if there are none.
     """
-    return _show(**options)
+    return await _browse(**options)
 
 
-def _show(
-    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
-    headers: bool, create: bool, as_json: bool | None,
+async def _browse(
+    source: Source, name: str, topic: bool, selector: str | None, count: int | None, headers: bool, create: bool,
+    output: Output,
 ) -> int:  # fmt: skip
     if topic:
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
-    config = read_connection(url, settings)
     if selector:
         Selector(selector)  # report a syntax error before connecting
-    return run(_browse(config, name, selector, count, headers, create, make_output(as_json)))
+    if not create:
+        await require_destination(source, Queue(name), output)
+    seen = await browse_each(source, name, selector, count, lambda message: write(output, message, headers))
+    if not seen:
+        output.remark(f"no message in {printable(name)}")
+        return NOTHING
+    output.remark(f"{seen} messages seen in {printable(name)}, all still there")
+    return OK
 
 
 async def browse_each(
-    config: dict[str, object], name: str, selector: str | None, limit: int | None, use: Callable[[Message], None]
+    source: Source, name: str, selector: str | None, limit: int | None, use: Callable[[Message], None]
 ) -> int:
     """Call ``use`` with the messages of a queue, up to ``limit``; return their number. Nothing is consumed."""
     import jmsaio
 
     seen = 0
     async with (
-        jmsaio.connect(config, auto_start=False) as connection,
+        jmsaio.connect(source, auto_start=False) as connection,
         connection.create_session() as session,
         session.create_browser(session.create_queue(name), selector) as browser,
     ):
@@ -300,17 +297,3 @@ async def browse_each(
             if limit is not None and seen >= limit:
                 break
     return seen
-
-
-async def _browse(
-    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, create: bool,
-    output: Output,
-) -> int:  # fmt: skip
-    if not create:
-        await require_destination(config, Queue(name), output)
-    seen = await browse_each(config, name, selector, limit, lambda message: write(output, message, headers))
-    if not seen:
-        output.remark(f"no message in {printable(name)}")
-        return NOTHING
-    output.remark(f"{seen} messages seen in {printable(name)}, all still there")
-    return OK

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
 import click
@@ -14,29 +14,28 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 
 from jmsaio.cli.bodies import BodySource, parse_property
 from jmsaio.cli.common.connecting import (
+    Command,
     Number,
+    Source,
+    broker_options,
     complete_destination,
-    connection_options,
     destination,
-    read_connection,
     require_rest,
-    run,
+    topic_option,
 )
-from jmsaio.cli.common.output import OK, Output, json_option, make_output, printable
+from jmsaio.cli.common.output import OK, Output, json_option, printable
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.arguments import shown
+from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import OF_APPLICATION, HeaderKind
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
+    from jmsaio.client.producer import MessageProducer
     from jmsaio.client.senders.pending import Receipt
-    from jmsaio.client.session import Session
-    from jmsaio.model.destinations import Queue, Topic
     from jmsaio.model.messages.message import Message, Property
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Minimum number of messages for a progress bar.
 _MANY = 200
@@ -48,26 +47,6 @@ class SendingStopped(JMSError):
     """Sending stopped before the end of its input; ``__cause__`` is the first error."""
 
 
-@attrs.frozen
-class SendArguments:
-    """The arguments of ``jmsaio send``.
-
-    Attributes:
-        repeat: how often each message is sent.
-        headers: texts of headers by their fields; None if not given.
-        options: keyword arguments of ``producer.send_async``.
-    """
-
-    config: dict[str, object]
-    name: str
-    topic: bool
-    source: BodySource
-    repeat: int
-    properties: Mapping[str, Property]
-    headers: Mapping[str, str | None]
-    options: dict[str, Any]
-
-
 def _header_options(command: Command) -> Command:
     """Add an option for each header that the application sets."""
     for header in reversed(OF_APPLICATION):
@@ -77,10 +56,22 @@ def _header_options(command: Command) -> Command:
     return command
 
 
+def _parse_properties(
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Property]:  # fmt: skip
+    found: dict[str, Property] = {}
+    for name, value in map(parse_property, texts):
+        if name in found:
+            raise click.UsageError(f"property {shown(name)} is given twice")
+        found[name] = value
+    return found
+
+
 @click.command()
 @click.argument("name", metavar="DESTINATION", shell_complete=complete_destination)
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
-@connection_options
+@broker_options()
+@topic_option
 @click.option(
     "-f", "--file", "files", type=click.File("rb"), multiple=True, help="A file that holds a body; - is standard input."
 )
@@ -103,6 +94,7 @@ def _header_options(command: Command) -> Command:
     "properties",
     multiple=True,
     metavar="NAME[:TYPE]=VALUE",
+    callback=_parse_properties,
     help="A property; types: string, boolean, byte, short, int, long, float, double.",
 )
 @click.option("--priority", type=click.IntRange(0, 9), help="Priority, 0 to 9; default 4.")
@@ -112,11 +104,10 @@ def _header_options(command: Command) -> Command:
 @_header_options
 @click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this many times.")
 @json_option
-def send(
-    name: str, bodies: tuple[str, ...], url: str | None, settings: tuple[str, ...], topic: bool,
-    files: tuple[BinaryIO, ...], kind: str | None, lines: bool, records: bool, properties: tuple[str, ...],
-    priority: int | None, ttl: float | None, delay: float | None, non_persistent: bool, count: int,
-    as_json: bool | None, **headers: str | None,
+async def send(
+    source: Source, name: str, bodies: tuple[str, ...], topic: bool, files: tuple[BinaryIO, ...], kind: str | None,
+    lines: bool, records: bool, properties: dict[str, Property], priority: int | None, ttl: float | None,
+    delay: float | None, non_persistent: bool, count: int, output: Output, **headers: str | None,
 ) -> int:  # fmt: skip
     """Send messages to a queue (or topic, with -t).
 
@@ -129,6 +120,8 @@ def send(
       jmsaio send -t prices --file ticks.txt --lines
       jmsaio receive orders --all --json > orders.jsonl && jmsaio send archive --json-lines --file orders.jsonl
     """
+    import jmsaio
+
     if lines and records:
         raise click.UsageError("--lines and --json-lines exclude each other")
     if bodies and (lines or records):
@@ -137,86 +130,59 @@ def send(
         )
     if kind and records:
         raise click.UsageError("with --json-lines each line names its kind; leave out --as")
-    typed = _parse_properties(properties)
-    options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay}
-    job = SendArguments(
-        config=read_connection(url, settings),
-        name=name,
-        topic=topic,
-        source=BodySource(bodies, files, kind or "text", lines, records),
-        repeat=count,
-        properties=typed,
-        headers=headers,
-        options={key: value for key, value in options.items() if value is not None}
-        | ({"delivery_mode": DeliveryMode.NON_PERSISTENT} if non_persistent else {}),
-    )
-    return run(_send(job, make_output(as_json)))
-
-
-def _parse_properties(texts: tuple[str, ...]) -> dict[str, Property]:
-    found: dict[str, Property] = {}
-    for name, value in map(parse_property, texts):
-        if name in found:
-            raise click.UsageError(f"property {shown(name)} is given twice")
-        found[name] = value
-    return found
-
-
-@contextlib.asynccontextmanager
-async def _connected(job: SendArguments) -> AsyncIterator[Connection]:
-    import jmsaio
-
-    async with jmsaio.connect(job.config) as connection:
-        config = connection.configuration
-        makes_queue = config.use_pulsar_admin and config.precreate_queue_subscription and not job.topic
-        if makes_queue and not config.in_process:
-            await require_rest(config)
-        yield connection
-
-
-async def _send(job: SendArguments, output: Output) -> int:
-    known = job.source.count()
-    total = None if known is None else known * job.repeat
-    messages = job.source.messages()
+    input_ = BodySource(bodies, files, kind or "text", lines, records)
+    mode = DeliveryMode.NON_PERSISTENT if non_persistent else None
+    options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay, "delivery_mode": mode}
+    given = {key: value for key, value in options.items() if value is not None}
+    messages = _prepared(input_, properties, headers)
     message = await anext(messages, None)  # report a malformed body before connecting
     if message is None:
         output.remark("nothing to send: the input is empty")
         return OK
+    known = input_.count()
+    total = None if known is None else known * count
     async with (
         contextlib.aclosing(messages),
-        _connected(job) as connection,
-        connection.create_session() as session,
-        session.create_producer(destination(session, job.name, job.topic)) as producer,
+        jmsaio.connect(source) as connection,
+        _producer(connection, name, topic) as producer,
     ):
-        with _progress(output, total) as progress:
-            task = progress.add_task(f"sending to {printable(job.name)}", total=total)
-            window = SendsInFlight(output, total == 1, lambda done: progress.update(task, completed=done))
-            try:
-                while message is not None:
-                    _prepare(session, message, job)
-                    carried = {"priority": message.jms_priority, "delivery_mode": message.jms_delivery_mode}
-                    for _ in range(job.repeat):
-                        await window.add(producer.send_async(message, **(carried | job.options)))
-                    message = await anext(messages, None)
-                await window.finish()
-            except JMSError as error:
-                await window.settle()
-                raise SendingStopped(f"{window.outcome()}, first {type(error).__name__}: {error}") from error
-            except click.UsageError as error:  # a malformed line in the input
-                await window.settle()
-                raise click.UsageError(f"{window.outcome()}, then: {error.message}") from None
-            except asyncio.CancelledError:
-                output.remark(_summary(window.sent, job))
-                raise
-            finally:
-                window.drop()
+        with _progress(output, total, name) as advance:
+            window = SendsInFlight(output, name, total == 1, advance)
+            await window.send_all(producer, message, messages, count, given)
     if not (output.as_json or window.single):
-        output.line(_summary(window.sent, job))
+        output.line(window.summary())
     return OK
 
 
-def _summary(sent: int, job: SendArguments) -> str:
-    return f"{sent} message{'' if sent == 1 else 's'} sent to {printable(job.name)}"
+async def _prepared(
+    source: BodySource, properties: Mapping[str, Property], headers: Mapping[str, str | None]
+) -> AsyncGenerator[Message, None]:
+    """Yield the messages of the input with the properties and headers that are given as options."""
+    async for message in source.messages():
+        for name, value in properties.items():
+            message.set_object_property(name, value)
+        for header in OF_APPLICATION:
+            text = headers.get(header.field)
+            if text is not None and header.kind is HeaderKind.DESTINATION:
+                name = text.removeprefix("topic:")
+                setattr(message, header.attribute, Queue(name) if name == text else Topic(name))
+            elif text is not None:
+                setattr(message, header.attribute, text)
+        yield message
+
+
+@contextlib.asynccontextmanager
+async def _producer(connection: Connection, name: str, topic: bool) -> AsyncIterator[MessageProducer]:
+    """Create a producer; before, check REST if it creates the queue."""
+    config = connection.configuration
+    creates = config.use_pulsar_admin and config.precreate_queue_subscription and not topic
+    if creates and not config.in_process:
+        await require_rest(config)
+    async with (
+        connection.create_session() as session,
+        session.create_producer(destination(session, name, topic)) as producer,
+    ):
+        yield producer
 
 
 @attrs.define
@@ -224,6 +190,7 @@ class SendsInFlight:
     """The sends in flight, whose receipts are reported in order.
 
     Attributes:
+        name: destination, for messages.
         single: whether there is only one message, whose id is shown then.
         advance: called with the number of confirmed sends.
         failed: number of messages that were not stored.
@@ -231,12 +198,40 @@ class SendsInFlight:
     """
 
     output: Output
+    name: str
     single: bool
     advance: Callable[[int], None]
     sent: int = 0
     failed: int = 0
     in_doubt: int = 0
     _pending: deque[asyncio.Future[Receipt]] = attrs.field(factory=deque, init=False)
+
+    async def send_all(
+        self, producer: MessageProducer, message: Message | None, rest: AsyncGenerator[Message, None], times: int,
+        options: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """Send ``message`` and the rest, each so many times, and wait for all; an error says what became of them.
+
+        Raises SendingStopped, and click.UsageError for a malformed line.
+        """
+        try:
+            while message is not None:
+                carried = {"priority": message.jms_priority, "delivery_mode": message.jms_delivery_mode}
+                for _ in range(times):
+                    await self.add(producer.send_async(message, **{**carried, **options}))
+                message = await anext(rest, None)
+            while self._pending:
+                await self._next()
+        except JMSError as error:
+            raise SendingStopped(f"{await self._settled()}, first {type(error).__name__}: {error}") from error
+        except click.UsageError as error:
+            raise click.UsageError(f"{await self._settled()}, then: {error.message}") from None
+        except asyncio.CancelledError:
+            self.output.remark(self.summary())
+            raise
+        finally:
+            for future in self._pending:
+                future.cancel()
 
     async def add(self, sending: Awaitable[asyncio.Future[Receipt]]) -> None:
         """Add a send, waiting while too many are in flight. Raises its error or an earlier send's."""
@@ -246,25 +241,21 @@ class SendsInFlight:
         while pending and (pending[0].done() or len(pending) > _PENDING):
             await self._next()
 
-    async def finish(self) -> None:
-        """Wait for all sends. Raises the error of the first failed one."""
-        while self._pending:
-            await self._next()
-
-    async def settle(self) -> None:
-        """Wait for all sends, counting failures instead of raising them."""
+    async def _settled(self) -> str:
+        """Wait for all sends, counting failures; return the outcomes as text."""
         while self._pending:
             with contextlib.suppress(JMSError):  # counted; the first error is reported
                 await self._next()
-
-    def outcome(self) -> str:
-        """Return the outcomes so far as text."""
         parts = [f"{self.sent} sent"]
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.in_doubt:
             parts.append(f"{self.in_doubt} in doubt (the broker might have stored them)")
         return ", ".join(parts)
+
+    def summary(self) -> str:
+        """Return the number of confirmed sends as text."""
+        return f"{self.sent} message{'' if self.sent == 1 else 's'} sent to {printable(self.name)}"
 
     @contextlib.contextmanager
     def _counting(self) -> Iterator[None]:
@@ -288,32 +279,14 @@ class SendsInFlight:
         elif self.single:
             self.output.line(f"sent {receipt.jms_message_id}")
 
-    def drop(self) -> None:
-        """Abandon the remaining sends."""
-        for future in self._pending:
-            future.cancel()
 
-
-def _prepare(session: Session, message: Message, job: SendArguments) -> None:
-    """Set the properties and headers given as options."""
-    for name, value in job.properties.items():
-        message.set_object_property(name, value)
-    for header in OF_APPLICATION:
-        text = job.headers.get(header.field)
-        if text is not None:
-            given = _named(session, text) if header.kind is HeaderKind.DESTINATION else text
-            setattr(message, header.attribute, given)
-
-
-def _named(session: Session, text: str) -> Queue | Topic:
-    """Return the queue of that name, or the topic of ``topic:NAME``."""
-    is_topic = text.startswith("topic:")
-    return destination(session, text.removeprefix("topic:"), is_topic)
-
-
-def _progress(output: Output, total: int | None) -> Progress:
+@contextlib.contextmanager
+def _progress(output: Output, total: int | None, name: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows the number of confirmed sends on a terminal, if there are many."""
     worth_it = (total is None or total >= _MANY) and not output.as_json and output.remarks.is_terminal
-    return Progress(
+    with Progress(
         SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn(),
         console=output.remarks, transient=True, disable=not worth_it,
-    )  # fmt: skip
+    ) as progress:  # fmt: skip
+        task = progress.add_task(f"sending to {printable(name)}", total=total)
+        yield lambda done: progress.update(task, completed=done)

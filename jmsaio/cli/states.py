@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.text import Text
 
-from jmsaio.cli.common.connecting import (
-    Number,
-    address_options,
-    complete_destination,
-    connection_options,
-    read_connection,
-    run,
-)
-from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, make_output, printable, table_text, width_of
+from jmsaio.cli.common.connecting import Number, Source, broker_options, complete_destination, topic_option
+from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, printable, table_text, width_of
 from jmsaio.config import Configuration, load
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Queue, Topic
@@ -56,47 +49,54 @@ _watch = click.option(
 
 
 @click.command()
-@address_options
+@broker_options(address=True)
 @_watch
 @json_option
-def queues(**options: Any) -> int:
+async def queues(**options: Any) -> int:
     """List the queues of jms.systemNamespace with backlog, rates (messages per second) and consumers.
 
     A batch counts as one in the backlog; 'jmsaio stats' counts messages. The exit code is 3 if there are none.
     """
-    return _start(True, **options)
+    return await _list(True, **options)
 
 
 @click.command()
-@address_options
+@broker_options(address=True)
 @_watch
 @json_option
-def topics(**options: Any) -> int:
+async def topics(**options: Any) -> int:
     """List the topics of jms.systemNamespace and their subscriptions with backlog, rates and consumers.
 
     Queues are left out: 'jmsaio queues' lists them. A batch counts as one in the backlog; 'jmsaio stats' counts
     messages. The exit code is 3 if there are none.
     """
-    return _start(False, **options)
-
-
-def _start(
-    queues: bool, *, url: str | None, settings: tuple[str, ...], watch: float | None, as_json: bool | None
-) -> int:  # fmt: skip
-    return run(_list(load(read_connection(url, settings)), queues, watch, make_output(as_json)))
+    return await _list(False, **options)
 
 
 @click.command()
 @click.argument("name", metavar="DESTINATION", shell_complete=complete_destination)
-@connection_options
+@broker_options()
+@topic_option
 @json_option
-def stats(name: str, url: str | None, settings: tuple[str, ...], topic: bool, as_json: bool | None) -> int:
+async def stats(source: Source, name: str, topic: bool, output: Output) -> int:
     """Show who consumes a queue or topic, who holds unacknowledged messages, and why nothing is received.
 
     Consumers count as idle if they hold messages and have acknowledged nothing for 10 seconds.
     """
-    config = load(read_connection(url, settings))
-    return run(_stats(config, Topic(name) if topic else Queue(name), make_output(as_json)))
+    from jmsaio.maintenance.overview import read_states
+
+    config = load(source)
+    async with open_admin(config) as admin:
+        found = await read_states(admin, config, Topic(name) if topic else Queue(name))
+    now = time.time() * 1000
+    for state in found:
+        if output.as_json:
+            output.record({**record_of(state), "connected": _consumers(state, now), "reasons": [*_reasons(state, now)]})
+            continue
+        output.console.print(table_of([state], MESSAGES, width_of(output.console)))
+        for line in detail_of(state, now):
+            output.console.print(line)
+    return OK
 
 
 @asynccontextmanager
@@ -109,12 +109,13 @@ async def open_admin(config: Configuration) -> AsyncIterator[Admin]:
         yield require_admin(transport)
 
 
-async def _list(config: Configuration, queues: bool, watch: float | None, output: Output) -> int:
+async def _list(queues: bool, source: Source, watch: float | None, output: Output) -> int:
     from rich.console import Group
     from rich.live import Live
 
     from jmsaio.maintenance.overview import list_states
 
+    config = load(source)
     found: list[DestinationState] | None = None
     trouble = ""
     redraws = watch is not None and not output.as_json and output.console.is_terminal
@@ -142,22 +143,6 @@ async def _list(config: Configuration, queues: bool, watch: float | None, output
     if not found:
         output.remark(f"no {'queue' if queues else 'topic'} in {config.system_namespace}")
         return NOTHING
-    return OK
-
-
-async def _stats(config: Configuration, destination: Queue | Topic, output: Output) -> int:
-    from jmsaio.maintenance.overview import read_states
-
-    async with open_admin(config) as admin:
-        found = await read_states(admin, config, destination)
-    now = time.time() * 1000
-    for state in found:
-        if output.as_json:
-            output.record({**record_of(state), "connected": _consumers(state, now), "reasons": [*_reasons(state, now)]})
-            continue
-        output.console.print(table_of([state], MESSAGES, width_of(output.console)))
-        for line in detail_of(state, now):
-            output.console.print(line)
     return OK
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import Number, broker_options, read_connection, run
-from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, shown_age
-from jmsaio.config import Configuration, load
+from jmsaio.cli.common.connecting import Number, Source, broker_options
+from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, shown_age
+from jmsaio.config import load
 
 if TYPE_CHECKING:
     from jmsaio.errors import JMSError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@broker_options
+@broker_options()
 @click.option(
     "--idle",
     type=Number(min=0),
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--yes", is_flag=True, help="Delete the leftovers instead of listing them.")
 @json_option
-def sweep(
-    url: str | None, settings: tuple[str, ...], idle: float, watch: float, yes: bool, as_json: bool | None
-) -> int:  # fmt: skip
+async def sweep(source: Source, idle: float, watch: float, yes: bool, output: Output) -> int:
     """List the leftovers of crashed clients; with --yes, delete them.
 
     Leftovers are topics named jms-temp-* and subscriptions named jmsaio-nd-* in jms.systemNamespace that have neither
@@ -46,16 +44,12 @@ def sweep(
 
     The exit code is 3 if nothing was found, 1 if something could not be deleted.
     """
-    config = load(read_connection(url, settings))
-    if not config.use_pulsar_admin:
-        raise click.UsageError("sweeping needs the admin interface; remove jms.usePulsarAdmin=false")
-    return run(_sweep(config, idle, watch, yes, make_output(as_json)))
-
-
-async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, output: Output) -> int:
     from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
     from jmsaio.transport.registry import connected
 
+    config = load(source)
+    if not config.use_pulsar_admin:
+        raise click.UsageError("sweeping needs the admin interface; remove jms.usePulsarAdmin=false")
     results: dict[Leftover, JMSError | None] = {}
     async with connected(config) as transport:
         admin = transport.admin

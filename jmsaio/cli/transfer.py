@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jmsaio.cli.common.connecting import (
+    Command,
+    Source,
     agreed,
     broker_options,
     complete_destination,
-    read_connection,
     run,
     selector_option,
     with_options,
     yes_option,
 )
-from jmsaio.cli.common.output import ERROR, Output, json_option, make_output, progress_of, write_outcome
+from jmsaio.cli.common.output import ERROR, Output, json_option, progress_of, write_outcome
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue
 
 if TYPE_CHECKING:
     from jmsaio.maintenance.transfer import TransferRequest
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 count_option = click.option(
@@ -34,10 +31,11 @@ count_option = click.option(
 )
 
 
-def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
+def transfer_options(command: Command) -> Command:
     """Add the options of a command that changes selected messages."""
     return with_options(
-        broker_options(command),
+        command,
+        broker_options(),
         selector_option,
         click.option("--dry-run", is_flag=True, help="Only report what would be done."),
         json_option,
@@ -45,12 +43,12 @@ def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
 
 
 @click.command()
-@click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
+@click.argument("queue", metavar="QUEUE", shell_complete=complete_destination)
 @click.argument("target", metavar="TARGET", shell_complete=complete_destination)
 @transfer_options
 @count_option
 @yes_option
-def move(source: str, target: str, yes: bool, **options: Any) -> int:
+def move(queue: str, target: str, yes: bool, **options: Any) -> int:
     """Move messages from QUEUE to the queue TARGET, each acknowledged when the broker has stored it in TARGET.
 
     JMSMessageID, JMSTimestamp and all properties are kept. An interrupted command loses nothing: run it again, and it
@@ -58,14 +56,14 @@ def move(source: str, target: str, yes: bool, **options: Any) -> int:
 
     The exit code is 5 if something was left, such as messages held by other consumers.
     """
-    return transfer("move", Queue(source), Queue(target), yes, **options)
+    return transfer("move", Queue(queue), Queue(target), yes, **options)
 
 
 @click.command()
-@click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
+@click.argument("queue", metavar="QUEUE", shell_complete=complete_destination)
 @click.argument("target", metavar="TARGET", shell_complete=complete_destination)
 @transfer_options
-def copy(source: str, target: str, **options: Any) -> int:
+def copy(queue: str, target: str, **options: Any) -> int:
     """Copy messages from QUEUE to the queue TARGET; they also stay in QUEUE.
 
     JMSMessageID, JMSTimestamp and all properties are kept. Messages that consumers hold are also copied. Messages sent
@@ -81,15 +79,15 @@ def copy(source: str, target: str, **options: Any) -> int:
 
     The exit code is 5 if something was left out, such as delayed messages. Run the command again for the rest.
     """
-    return transfer("copy", Queue(source), Queue(target), True, **options)
+    return transfer("copy", Queue(queue), Queue(target), True, **options)
 
 
 @click.command()
-@click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
+@click.argument("queue", metavar="QUEUE", shell_complete=complete_destination)
 @transfer_options
 @count_option
 @yes_option
-def purge(source: str, yes: bool, **options: Any) -> int:
+def purge(queue: str, yes: bool, **options: Any) -> int:
     """Delete messages from QUEUE. Messages sent after the start are kept.
 
     For a durable subscription of a topic, QUEUE is TOPIC:SUBSCRIPTION.
@@ -100,25 +98,25 @@ def purge(source: str, yes: bool, **options: Any) -> int:
 
     With --selector or --count, messages that consumers hold are left, and the exit code is then 5.
     """
-    return transfer("purge", Queue(source), None, yes, **options)
+    return transfer("purge", Queue(queue), None, yes, **options)
 
 
 def transfer(
-    kind: str, source: Queue, target: Queue | None, yes: bool, *, url: str | None, settings: tuple[str, ...],
-    selector: str | None, dry_run: bool, as_json: bool | None, limit: int | None = None,
+    kind: str, queue: Queue, target: Queue | None, yes: bool, *, source: Source, selector: str | None, dry_run: bool,
+    output: Output, limit: int | None = None,
 ) -> int:  # fmt: skip
     """Ask if needed, then move, copy or delete messages of a queue. ``kind`` is a value of ``Transfer``."""
     from jmsaio.maintenance.transfer import Transfer, TransferRequest
 
     request = TransferRequest(
-        destination=source, to=target, selector=selector, limit=limit, dry_run=dry_run, transfer=Transfer(kind)
+        destination=queue, to=target, selector=selector, limit=limit, dry_run=dry_run, transfer=Transfer(kind)
     )
-    config = load(read_connection(url, settings))
+    config = load(source)
     where = "" if target is None else f" to {target}"
     what = "messages" if selector is None else f"messages that match {selector}"
-    if not dry_run and not agreed(f"{kind} {what} of {source}{where}?", yes):
+    if not dry_run and not agreed(f"{kind} {what} of {queue}{where}?", yes):
         return ERROR
-    return run(carry_out(config, request, make_output(as_json)))
+    return run(carry_out(config, request, output))
 
 
 async def carry_out(config: Configuration, request: TransferRequest, output: Output) -> int:

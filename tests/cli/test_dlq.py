@@ -17,12 +17,13 @@ import pytest
 import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.dlq import _list, _show, _subscription
+from jmsaio.cli.dlq import _subscription, list_letters, show
 from jmsaio.cli.transfer import carry_out
 from jmsaio.config import load
 from jmsaio.maintenance.transfer import Transfer, TransferRequest
 from jmsaio.model.destinations import Queue
 from jmsaio.transport.base import StartPosition
+from tests.cli.inside import run_inside
 from tests.cli.test_transfer import interrupt, start
 from tests.kit.records import texts
 from tests.maintenance.letters import Letters, message
@@ -49,9 +50,11 @@ def named(letters: Letters) -> str:
 
 
 @pytest.mark.not_on_pulsar("it would read the topics of all other tests; the next test lists a small namespace")
-async def test_dead_letters_are_listed_with_their_number(letters: Letters, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_dead_letters_are_listed_with_their_number(
+    letters: Letters, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     await letters.put("a", "b")
-    assert await _list(letters.harness.configuration, Output(as_json=True)) == 0
+    assert await run_inside(list_letters, {"brokerServiceUrl": url}) == 0
     found = [one for one in lines(capsys) if one["name"] == named(letters)]
     assert [(one["subscription"], one["backlog"]) for one in found] == [("jms-queue", 2)]
 
@@ -76,13 +79,13 @@ async def test_letters_are_found_by_what_they_say(
             while await dead.receive(2) is None:
                 await session.recover()
             await session.recover()
-        assert await _list(config, Output(as_json=True)) == 0
+        assert await run_inside(list_letters, {"brokerServiceUrl": url}) == 0
         [found] = [one for one in lines(capsys) if one["name"] == failed]
         assert (found["subscription"], found["backlog"] >= 1) == ("jms-queue", True)
-        assert await _show({"brokerServiceUrl": url}, failed, None, 1, Output(as_json=True)) == 0
+        assert await run_inside(show, {"brokerServiceUrl": url}, failed, "-n", "1") == 0
         [letter] = lines(capsys)
         assert (letter["subscription"], letter["kind"], letter["body"]) == ("a_audit", "text", "a")
-        assert await _show({"brokerServiceUrl": url}, failed, None, 1, Output(as_json=False)) == 0
+        assert await run_inside(show, {"brokerServiceUrl": url}, failed, "-n", "1", "--no-json") == 0
         shown = capsys.readouterr().out
         assert f"{subscribed}, subscription a_audit; failed deliveries: " in shown
         assert shown.rstrip().endswith("\n  a")
@@ -90,7 +93,7 @@ async def test_letters_are_found_by_what_they_say(
             config, TransferRequest(destination=Queue(failed), transfer=Transfer.PURGE), Output(as_json=True)
         )
         lines(capsys)
-        await _list(config, Output(as_json=True))
+        await run_inside(list_letters, {"brokerServiceUrl": url})
         assert failed not in {one["name"] for one in lines(capsys)}
 
 
@@ -150,14 +153,14 @@ async def test_a_dead_letter_is_shown_with_its_origin_and_number_of_redrives(
 ) -> None:
     await letters.fail(message("a", region="EU"))
     await letters.put(message("b", region="US"))
-    assert await _show({"brokerServiceUrl": url}, named(letters), "region = 'EU'", None, Output(as_json=True)) == 0
+    assert await run_inside(show, {"brokerServiceUrl": url}, named(letters), "-s", "region = 'EU'") == 0
     [shown] = lines(capsys)
     assert (shown["origin"], shown["reason"], shown["redriven"]) == (letters.topic, "failed", 0)
     assert shown["failed_deliveries"] == 2
     assert shown["origin_message_id"]
     await letters.redrive(selector="region = 'EU'")
     await letters.fail()
-    assert await _show({"brokerServiceUrl": url}, named(letters), None, None, Output(as_json=True)) == 0
+    assert await run_inside(show, {"brokerServiceUrl": url}, named(letters)) == 0
     assert sorted((one["redriven"], one["failed_deliveries"]) for one in lines(capsys)) == [(0, None), (1, 2)]
 
 
@@ -173,7 +176,7 @@ async def test_selected_letters_are_redriven_up_to_the_limit(
 
 
 async def test_an_empty_dead_letter_queue(letters: Letters, url: str) -> None:
-    assert await _show({"brokerServiceUrl": url}, named(letters), None, None, Output(as_json=True)) == 3
+    assert await run_inside(show, {"brokerServiceUrl": url}, named(letters)) == 3
 
 
 def test_without_a_terminal_yes_is_required(capsys: pytest.CaptureFixture[str]) -> None:

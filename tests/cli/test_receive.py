@@ -19,17 +19,15 @@ import pytest
 import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.receive import _browse, _receive, wait_until_read
+from jmsaio.cli.receive import browse, receive, wait_until_read
+from tests.cli.inside import run_inside
 from tests.client.test_malformed import BAD, poison
 from tests.support.broker import TestBroker
 
 
-def job(config: dict[str, Any], **more: Any) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "name": "orders", "topic": False, "selector": None, "subscription": None, "limit": 1, "timeout": 0.3,
-        "headers": False, "create": True,
-    }  # fmt: skip
-    return {"config": config, **values, **more}
+async def take(config: dict[str, Any], *arguments: str, form: str = "--json") -> int:
+    """Run ``receive orders``."""
+    return await run_inside(receive, config, "orders", "--create", "--timeout", "0.3", form, *arguments)
 
 
 async def send(config: dict[str, Any], *texts: str) -> None:
@@ -42,23 +40,23 @@ async def send(config: dict[str, Any], *texts: str) -> None:
 async def test_one_message_is_taken(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     await send(config, "tea", "coffee")
     for text in ("tea", "coffee"):
-        assert await _receive(output=Output(as_json=True), **job(config)) == 0
+        assert await take(config) == 0
         assert json.loads(capsys.readouterr().out)["body"] == text
-    assert await _receive(output=Output(as_json=True), **job(config)) == 3
+    assert await take(config) == 3
 
 
 async def test_all_that_is_selected_and_the_rest_stays(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     await send(config, "a", "b", "c")
-    assert await _receive(output=Output(as_json=True), **job(config, limit=None, selector="number <> 1")) == 0
+    assert await take(config, "--all", "-s", "number <> 1") == 0
     assert [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()] == ["a", "c"]
-    assert await _receive(output=Output(as_json=True), **job(config, timeout=10)) == 0
+    assert await take(config, "--timeout", "10") == 0
     assert json.loads(capsys.readouterr().out)["body"] == "b"
 
 
 @pytest.mark.parametrize("taking", [True, False], ids=["receive", "browse"])
-@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("form", ["--json", "--no-json"])
 async def test_messages_are_shown_as_their_schema_says(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str], taking: bool, form: str
 ) -> None:
@@ -69,16 +67,15 @@ async def test_messages_are_shown_as_their_schema_says(
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
         async with session.create_producer(session.create_queue("orders"), schema=schema) as producer:
             await producer.send({"price": Decimal("12.30"), "tags": [b"a"]})
-    output = Output(as_json=form == "json")
     with_schema = {**config, "consumerConfig.useSchema": "true"}
     if taking:
-        assert await _receive(output=output, **job(with_schema)) == 0
+        assert await take(with_schema, form=form) == 0
     else:
-        assert await _browse(config, "orders", None, None, False, False, output) == 0
-        assert ("bytes" if form == "json" else " bytes: ") in capsys.readouterr().out
-        assert await _browse(with_schema, "orders", None, None, False, False, output) == 0
+        assert await run_inside(browse, config, "orders", form) == 0
+        assert ("bytes" if form == "--json" else " bytes: ") in capsys.readouterr().out
+        assert await run_inside(browse, with_schema, "orders", form) == 0
     shown = capsys.readouterr().out
-    if form == "json":
+    if form == "--json":
         record = json.loads(shown)
         assert (record["kind"], record["body"]) == ("map", {"price": "12.30", "tags": ["YQ=="]})
         assert record["body_types"] == {"price": "decimal"}
@@ -87,7 +84,7 @@ async def test_messages_are_shown_as_their_schema_says(
 
 
 async def test_people_are_told_when_nothing_came(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _receive(output=Output(as_json=False), **job(config)) == 3
+    assert await take(config, form="--no-json") == 3
     assert "no message in orders within 0.3 s" in capsys.readouterr().err
 
 
@@ -95,7 +92,6 @@ async def test_a_message_that_could_not_be_written_out_is_not_lost(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await send(config, "tea")
-    output = Output(as_json=True)
 
     def broken(_: Any) -> None:
         raise BrokenPipeError
@@ -103,28 +99,28 @@ async def test_a_message_that_could_not_be_written_out_is_not_lost(
     with monkeypatch.context() as patched:
         patched.setattr(Output, "record", lambda self, data: broken(data))
         with pytest.raises(BrokenPipeError):
-            await _receive(output=output, **job(config))
-    assert await _receive(output=output, **job(config, timeout=10)) == 0
+            await take(config)
+    assert await take(config, "--timeout", "10") == 0
     assert json.loads(capsys.readouterr().out)["body"] == "tea"
 
 
 @pytest.mark.parametrize("kind", ["durable", "shared-durable"])
 async def test_subscriptions_of_a_topic(kind: str, config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     config["jms.clientId"] = f"cli-{kind}"
-    asked = job(config, name="prices", topic=True, subscription=(kind, "audit"))
-    assert await _receive(output=Output(as_json=True), **asked) == 3
+    asked = ["prices", "-t", f"--{kind}", "audit", "--create", "--timeout", "0.3"]
+    assert await run_inside(receive, config, *asked) == 3
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
         producer = await session.create_producer(session.create_topic("prices"))
         await producer.send("up")
-    assert await _receive(output=Output(as_json=True), **asked) == 0
+    assert await run_inside(receive, config, *asked) == 0
     assert json.loads(capsys.readouterr().out)["body"] == "up"
 
 
 # Thirty messages on an embedded broker, received into standard output; what is left there goes into a file.
 _CHILD = """
 import asyncio, json, sys, jmsaio
-from jmsaio.cli.common.output import Output
-from jmsaio.cli.receive import _receive
+from jmsaio.cli.receive import receive
+from tests.cli.inside import run_inside
 
 async def main():
     config = {"brokerServiceUrl": "memory:", "close_timeout": 5}
@@ -134,10 +130,7 @@ async def main():
         for number in range(30):
             await producer.send(str(number))
         try:
-            await _receive(
-                config, Output(as_json=sys.argv[2] == "json"), name="orders", topic=False, selector=None,
-                subscription=None, limit=None, timeout=0.5, headers=False, create=False,
-            )
+            await run_inside(receive, config, "orders", "--all", "--timeout", "0.5", sys.argv[2])
         except BrokenPipeError:
             sys.stdout = None
         async with session.create_browser(queue) as browser:
@@ -148,13 +141,13 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("form", ["--json", "--no-json"])
 @pytest.mark.parametrize(
     ("reader", "taken"), [("head -1", 1), ("false", 0), ("/nonexistent/command", 0), ("cat > /dev/null", 30)]
 )
 def test_what_the_pipes_reader_has_not_read_stays(form: str, reader: str, taken: int, tmp_path: Path) -> None:
     """A message that only lies in the pipe is not acknowledged."""
-    if form == "text" and reader == "head -1":
+    if form == "--no-json" and reader == "head -1":
         reader = "head -2"  # a message for people has two lines
     left = tmp_path / "left"
     child = f"{sys.executable} -c '{_CHILD}' {left} {form}"
@@ -195,13 +188,13 @@ async def test_what_can_not_be_read_is_shown_as_it_came_and_does_not_stop_the_re
         await session.create_producer(session.create_queue("orders"))
         await poison(connection, "orders")
         await send(config, "tea")
-        assert await _receive(output=Output(as_json=True), **job(config, limit=None)) == 1
+        assert await take(config, "--all") == 1
         raw, tea = (json.loads(line) for line in capsys.readouterr().out.splitlines())
         assert (raw["kind"], base64.b64decode(raw["body"]), raw["properties"]["colour"]) == ("raw", BAD, "red")
         assert "no readable text body" in raw["error"] and tea["body"] == "tea"
-        assert await _receive(output=Output(as_json=True), **job(config, limit=None)) == 3
+        assert await take(config, "--all") == 3
         await poison(connection, "orders")
-        assert await _receive(output=Output(as_json=False), **job(config)) == 1
+        assert await take(config, form="--no-json") == 1
         shown = capsys.readouterr()
         assert "colour = 'red'" in shown.out and "ff fe" in shown.out and "1 of 1 messages can't be read" in shown.err
 
@@ -220,7 +213,7 @@ async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
         await send(config, "tea")
         with monkeypatch.context() as patched:
             patched.setattr("jmsaio.cli.receive.wait_until_read", slow)
-            assert await _receive(output=Output(as_json=True), **job(config, limit=2)) == 1
+            assert await take(config, "-n", "2") == 1
         shown = capsys.readouterr()
         assert [json.loads(line)["kind"] for line in shown.out.splitlines()] == ["raw", "text"]
         assert "given back meanwhile" in shown.err
@@ -230,17 +223,17 @@ async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
     ("options", "timeout"),
     [([], 10.0), (["--count", "3"], 10.0), (["--all"], 2.0), (["--follow"], None), (["--all", "--timeout", "7"], 7.0)],
 )
-def test_how_long_it_waits_depends_on_how_much_is_wanted(
-    monkeypatch: pytest.MonkeyPatch, options: list[str], timeout: float | None
+async def test_how_long_it_waits_depends_on_how_much_is_wanted(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch, options: list[str], timeout: float | None
 ) -> None:
     timeouts: list[float | None] = []
 
-    async def note(*arguments: object, timeout: float | None, **options: object) -> int:
+    async def note(consumer: object, limit: int | None, timeout: float | None, *more: object) -> tuple[int, int]:
         timeouts.append(timeout)
-        return 0
+        return 1, 0
 
-    monkeypatch.setattr("jmsaio.cli.receive._receive", note)
-    assert main(["receive", "orders", "--url", "pulsar://waits:6650", *options]) == 0
+    monkeypatch.setattr("jmsaio.cli.receive._write_all", note)
+    assert await run_inside(receive, config, "orders", "--create", *options) == 0
     assert timeouts == [timeout]
 
 
@@ -298,10 +291,10 @@ async def test_messages_are_shown_and_stay(config: dict[str, Any], capsys: pytes
         for number in range(5):
             await producer.send(f"text {number}", properties={"number": number})
     for _ in range(2):
-        assert await _browse(config, "orders", "number > 1", 2, False, False, Output(as_json=True)) == 0
+        assert await run_inside(browse, config, "orders", "-s", "number > 1", "-n", "2") == 0
         lines = capsys.readouterr().out.splitlines()
         assert [json.loads(line)["body"] for line in lines] == ["text 2", "text 3"]
-    assert await _browse(config, "orders", None, None, True, False, Output(as_json=False)) == 0
+    assert await run_inside(browse, config, "orders", "--headers", "--no-json") == 0
     output = capsys.readouterr()
     assert output.out.count("text ") == 5
     assert "5 messages seen in orders, all still there" in output.err
@@ -310,12 +303,12 @@ async def test_messages_are_shown_and_stay(config: dict[str, Any], capsys: pytes
 async def test_an_empty_queue(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async with jmsaio.connect(config) as connection:
         with pytest.raises(jmsaio.NotFoundError, match=r"there is no queue orders.*--create"):
-            await _browse(config, "orders", None, None, False, False, Output(as_json=False))
+            await run_inside(browse, config, "orders")
         async with connection.create_session() as session:
             await session.create_durable_consumer(session.create_topic("news"), "audit")
         with pytest.raises(jmsaio.NotFoundError, match="there is no queue news"):
-            await _browse(config, "news", None, None, False, False, Output(as_json=False))
-    assert await _browse(config, "orders", None, None, False, True, Output(as_json=False)) == 3
+            await run_inside(browse, config, "news")
+    assert await run_inside(browse, config, "orders", "--create", "--no-json") == 3
     assert "no message in orders" in capsys.readouterr().err
 
 

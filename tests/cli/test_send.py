@@ -3,28 +3,34 @@
 import asyncio
 import io
 import json
+import os
 import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import attrs
 import click
 import pytest
 
 import jmsaio
 from jmsaio.cli import main
-from jmsaio.cli.bodies import BodySource
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.send import SendArguments, SendingStopped, SendsInFlight, _send
+from jmsaio.cli.send import SendingStopped, SendsInFlight, send
 from jmsaio.client.senders.pending import Receipt
 from jmsaio.testing import embedded_broker
+from tests.cli.inside import run_inside
+
+Pipe = Callable[[io.BytesIO], None]
 
 
-def job(config: dict[str, Any], source: BodySource, **more: Any) -> SendArguments:
-    values: dict[str, Any] = {"topic": False, "repeat": 1, "properties": {}, "headers": {}, "options": {}}
-    return SendArguments(config=config, name="orders", source=source, **(values | more))
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Pipe:
+    """Replace standard input."""
+    return lambda data: monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=data, isatty=lambda: False))
 
 
 async def received(config: dict[str, Any], count: int) -> list[Any]:
@@ -37,15 +43,20 @@ async def received(config: dict[str, Any], count: int) -> list[Any]:
 
 
 async def test_a_message_with_everything(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    sent = job(
-        config,
-        BodySource(("tea",), (), "text"),
-        properties={"amount": jmsaio.Short(5)},
-        headers={"correlation_id": "c", "type": "order", "reply_to": "topic:answers"},
-        options={"priority": 7, "time_to_live": 60.0, "delivery_mode": jmsaio.DeliveryMode.NON_PERSISTENT},
-    )
+    arguments = [
+        "tea",
+        "-p",
+        "amount:short=5",
+        "--correlation-id",
+        "c",
+        "--type",
+        "order",
+        "--reply-to",
+        "topic:answers",
+    ]
+    options = ["--reply-to", "topic:answers", "--priority", "7", "--ttl", "60", "--non-persistent"]
     async with jmsaio.connect(config):  # keeps nothing but the broker's name in use
-        assert await _send(sent, Output(as_json=True)) == 0
+        assert await run_inside(send, config, "orders", *arguments, *options) == 0
         record = json.loads(capsys.readouterr().out)
         (message,) = await received(config, 1)
     assert message.jms_message_id == record["message_id"]
@@ -58,20 +69,19 @@ async def test_a_message_with_everything(config: dict[str, Any], capsys: pytest.
     assert isinstance(message.properties["amount"], jmsaio.Short)
 
 
-async def test_many_lines_in_order(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    lines = io.BytesIO(b"".join(f"{number}\n".encode() for number in range(300)))
-    source = BodySource((), (lines,), "text", lines=True)
-    assert await _send(job(config, source), Output(as_json=False)) == 0
+async def test_many_lines_in_order(config: dict[str, Any], pipe: Pipe, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe(io.BytesIO(b"".join(f"{number}\n".encode() for number in range(300))))
+    assert await run_inside(send, config, "orders", "--lines", "--no-json") == 0
     assert capsys.readouterr().out.strip() == "300 messages sent to orders"
     assert [message.text for message in await received(config, 300)] == [str(number) for number in range(300)]
 
 
-async def test_a_line_of_receive_keeps_its_headers(config: dict[str, Any]) -> None:
+async def test_a_line_of_receive_keeps_its_headers(config: dict[str, Any], pipe: Pipe) -> None:
     """Priority, delivery mode and reply destination; an option of the command wins."""
     line = b'{"body": "tea", "priority": 7, "delivery_mode": "NON_PERSISTENT", "reply_to": "topic:answers"}\n'
-    for options in ({}, {"priority": 2}):
-        source = BodySource((), (io.BytesIO(line),), "text", records=True)
-        assert await _send(job(config, source, options=options), Output(as_json=True)) == 0
+    for options in ([], ["--priority", "2"]):
+        pipe(io.BytesIO(line))
+        assert await run_inside(send, config, "orders", "--json-lines", *options) == 0
     first, second = await received(config, 2)
     assert [first.jms_priority, second.jms_priority] == [7, 2]
     assert first.jms_delivery_mode == second.jms_delivery_mode == jmsaio.DeliveryMode.NON_PERSISTENT
@@ -81,29 +91,29 @@ async def test_a_line_of_receive_keeps_its_headers(config: dict[str, Any]) -> No
 async def test_repeated_messages_are_sent_in_order_with_ids_of_their_own(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await _send(job(config, BodySource(("a", "b"), (), "text"), repeat=3), Output(as_json=True)) == 0
+    assert await run_inside(send, config, "orders", "a", "b", "-n", "3") == 0
     ids = [json.loads(line)["message_id"] for line in capsys.readouterr().out.splitlines()]
     assert len(set(ids)) == 6
     assert [message.text for message in await received(config, 6)] == ["a", "a", "a", "b", "b", "b"]
 
 
-async def test_an_empty_input_sends_nothing(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    source = BodySource((), (io.BytesIO(b""),), "text", lines=True)
-    assert await _send(job(config, source), Output(as_json=False)) == 0
+async def test_an_empty_file_sends_nothing(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert await run_inside(send, config, "orders", "--lines", "-f", os.devnull, "--no-json") == 0
     assert "nothing to send" in capsys.readouterr().err
 
 
-async def test_every_send_says_what_it_sent(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_every_send_says_what_it_sent(
+    config: dict[str, Any], pipe: Pipe, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also one of one line, and one that ends at a broken line."""
-    assert (
-        await _send(job(config, BodySource((), (io.BytesIO(b"a\n"),), "text", lines=True)), Output(as_json=False)) == 0
-    )
+    pipe(io.BytesIO(b"a\n"))
+    assert await run_inside(send, config, "orders", "--lines", "--no-json") == 0
     assert capsys.readouterr().out == "1 message sent to orders\n"
-    assert await _send(job(config, BodySource(("b",), (), "text")), Output(as_json=False)) == 0
+    assert await run_inside(send, config, "orders", "b", "--no-json") == 0
     assert capsys.readouterr().out.startswith("sent ID:")
-    broken = BodySource((), (io.BytesIO(b'{"body": "c"}\n{"body": "d"}\n{\n'),), "text", records=True)
+    pipe(io.BytesIO(b'{"body": "c"}\n{"body": "d"}\n{\n'))
     with pytest.raises(click.UsageError, match=r"2 sent, then: .*line 3: not a message in JSON"):
-        await _send(job(config, broken), Output(as_json=False))
+        await run_inside(send, config, "orders", "--json-lines", "--no-json")
     assert [message.text for message in await received(config, 4)] == ["a", "b", "c", "d"]
 
 
@@ -111,13 +121,12 @@ async def test_a_send_that_fails_midway_says_what_became_of_all(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error's class, and the messages that were sent, failed or are in doubt; those behind the first error, too."""
-    lines = BodySource((), (io.BytesIO(b"a\nb\nc\nd\ne\n"),), "text", lines=True)
     with embedded_broker() as broker:
         broker.faults.delay_answers(0.1)
         broker.faults.fail_sends(error=jmsaio.ResourceAllocationError("the disk is full"))
         broker.faults.lose_answers()
         with pytest.raises(SendingStopped) as stopped:
-            await _send(job(config | {"brokerServiceUrl": broker.url}, lines), Output(as_json=True))
+            await run_inside(send, config | {"brokerServiceUrl": broker.url}, "orders", *"abcde")
     assert str(stopped.value) == (
         "3 sent, 1 failed, 1 in doubt (the broker might have stored them), "
         "first ResourceAllocationError: the disk is full"
@@ -126,15 +135,17 @@ async def test_a_send_that_fails_midway_says_what_became_of_all(
 
 
 @pytest.mark.broker
-def test_a_message_that_is_too_large_among_others(pulsar_broker: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_message_that_is_too_large_among_others(
+    pulsar_broker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It is refused while those before it are on their way: they are counted."""
     queue, bodies = f"cli-{uuid.uuid4()}", ["a", "b"]
     where = ["--url", pulsar_broker.service_url, "-o", f"webServiceUrl={pulsar_broker.web_service_url}"]
-    large = io.BytesIO(b"x" * 6_000_000)
-    arguments = BodySource(tuple(bodies), (large,), "text")
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * 6_000_000)
     config = {"brokerServiceUrl": where[1], "webServiceUrl": pulsar_broker.web_service_url}
     with pytest.raises(SendingStopped, match="2 sent, 1 failed, first MessageTooLargeError: "):
-        asyncio.run(_send(attrs.evolve(job(config, arguments), name=queue), Output(as_json=True)))
+        asyncio.run(run_inside(send, config, queue, *bodies, "-f", str(large)))
     capsys.readouterr()
     assert main(["receive", queue, *where, "-n", "2", "--timeout", "60"]) == 0
     assert [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()] == bodies
@@ -148,12 +159,12 @@ class Endless(io.BytesIO):
 
 
 async def test_an_interrupted_send_says_what_it_sent(
-    config: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    config: dict[str, Any], pipe: Pipe, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The number is that of the messages which the broker has confirmed."""
-    endless = BodySource((), (Endless(),), "text", lines=True)
+    pipe(Endless())
     async with jmsaio.connect(config | {"memory_limit": 10_000_000}):
-        task = asyncio.create_task(_send(job(config, endless), Output(as_json=False)))
+        task = asyncio.create_task(run_inside(send, config, "orders", "--lines", "--no-json"))
         await asyncio.sleep(0.2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -191,7 +202,7 @@ def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: py
 
 async def test_no_more_than_so_many_messages_are_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jmsaio.cli.send._PENDING", 2)
-    window = SendsInFlight(Output(as_json=True), False, lambda _: None)
+    window = SendsInFlight(Output(as_json=True), "q", False, lambda _: None)
     loop = asyncio.get_running_loop()
     sends: list[asyncio.Future[Any]] = [loop.create_future() for _ in range(3)]
 
@@ -207,4 +218,3 @@ async def test_no_more_than_so_many_messages_are_on_their_way(monkeypatch: pytes
     sends[0].set_result(Receipt(None, None, jmsaio.Queue("q"), 0))
     await third
     assert window.sent == 1
-    window.drop()

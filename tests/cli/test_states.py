@@ -16,14 +16,13 @@ from rich.console import Console
 import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.output import NOTHING, OK, Output
-from jmsaio.cli.states import _list, _stats, detail_of
-from jmsaio.config import load
+from jmsaio.cli.states import detail_of, queues, stats, topics
 from jmsaio.errors import BrokerUnavailableError, NotFoundError
 from jmsaio.maintenance.overview import DestinationState
-from jmsaio.model.destinations import Queue, Topic
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.administration import OpenTransaction, SubscriptionStats
 from jmsaio.transport.names import process_name
+from tests.cli.inside import run_inside
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -31,18 +30,17 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 async def test_queues_and_topics_are_listed_apart(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    loaded, output = load(config), Output(as_json=True)
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
-        assert await _list(loaded, True, None, output) == 3
+        assert await run_inside(queues, config) == 3
         producer = await session.create_producer(session.create_queue("orders"))
         await producer.send("a")
         await producer.send("b")
         await session.create_shared_durable_consumer(session.create_topic("news"), "readers")
         capsys.readouterr()
-        assert await _list(loaded, True, None, output) == 0
+        assert await run_inside(queues, config) == 0
         [queue] = lines(capsys)
         assert (queue["name"], queue["backlog"], queue["consumers"], queue["producers"]) == ("orders", 2, 0, 1)
-        assert await _list(loaded, False, None, output) == 0
+        assert await run_inside(topics, config) == 0
         [topic] = lines(capsys)
         assert (topic["name"], topic["subscription"], topic["consumers"]) == ("news", "readers", 1)
 
@@ -63,7 +61,7 @@ async def test_a_table_is_redrawn_on_a_terminal(config: dict[str, Any]) -> None:
     output = Output(as_json=False, console=Console(file=screen, force_terminal=True, width=120))
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
         await (await session.create_consumer(session.create_queue("orders"))).close()
-        task = asyncio.create_task(_list(load(config), True, 0.1, output))
+        task = asyncio.create_task(run_inside(queues, config, "--watch", "0.1", output=output))
         while "orders" not in screen.getvalue():
             await asyncio.sleep(0.01)
         await (await session.create_consumer(session.create_queue("later"))).close()
@@ -88,12 +86,12 @@ async def test_an_idle_consumer_is_named_with_what_it_holds(
             await producer.send(str(number))
         consumer = await session.create_consumer(queue)
         assert await consumer.receive(5) is not None
-        assert await _stats(load(config), Queue("orders"), Output(as_json=True)) == 0
+        assert await run_inside(stats, config, "orders") == 0
         [state] = lines(capsys)
         assert (state["unacknowledged"], state["connected"][0]["unacknowledged"]) == (8, 8)
         name = state["connected"][0]["name"]
         assert state["reasons"] == [f"consumer {name} holds 8 unacknowledged messages"]
-        assert await _stats(load(config), Queue("orders"), Output(as_json=False)) == 0
+        assert await run_inside(stats, config, "orders", "--no-json") == 0
         assert "holds 8 unacknowledged messages" in capsys.readouterr().out
 
 
@@ -106,7 +104,7 @@ async def test_a_consumer_that_selects_nothing_is_named_with_its_selector(
             await producer.send("a")
         consumer = await session.create_consumer(session.create_queue(queue), "region = 'EU'")
         assert await consumer.receive(0.5) is None
-        assert await _stats(load(url), Queue(queue), Output(as_json=True)) == 0
+        assert await run_inside(stats, {"brokerServiceUrl": url}, queue) == 0
         [state] = lines(capsys)
         assert state["connected"][0]["selector"] == "region = 'EU'"
         assert state["reasons"][0].endswith("receives only messages that match region = 'EU'")
@@ -121,16 +119,17 @@ async def test_a_watched_list_goes_on_after_an_outage(config: dict[str, Any], te
         remarks=Console(file=told, width=1000),
     )  # fmt: skip
     with embedded_broker() as broker:
+        watched = {"brokerServiceUrl": broker.url}
         async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
             await (await session.create_consumer(session.create_queue("orders"))).close()
-            task = asyncio.create_task(_list(load(broker.url), True, 0.05, output))
+            task = asyncio.create_task(run_inside(queues, watched, "--watch", "0.1", output=output))
             await asyncio.sleep(0.2)
             with broker.faults.outage():
                 async with asyncio.timeout(30):
                     while "trying again" not in screen.getvalue() + told.getvalue():
                         await asyncio.sleep(0.05)
                 with pytest.raises(BrokerUnavailableError):
-                    await _list(load(broker.url), True, None, output)
+                    await run_inside(queues, watched)
             await asyncio.sleep(0.2)
             assert not task.done()
             task.cancel()
@@ -138,11 +137,11 @@ async def test_a_watched_list_goes_on_after_an_outage(config: dict[str, Any], te
     assert told.getvalue().count("trying again") == (0 if terminal else 1)
 
 
-@pytest.mark.parametrize("destination", [Queue("none"), Topic("none")])
-async def test_an_unknown_destination_is_reported(config: dict[str, Any], destination: Queue | Topic) -> None:
+@pytest.mark.parametrize("destination", [["none"], ["none", "--topic"]])
+async def test_an_unknown_destination_is_reported(config: dict[str, Any], destination: list[str]) -> None:
     async with jmsaio.connect(config):
         with pytest.raises(NotFoundError, match="check its name"):
-            await _stats(load(config), destination, Output(as_json=True))
+            await run_inside(stats, config, *destination)
 
 
 @pytest.mark.parametrize("command", [["queues"], ["topics"], ["stats", "orders"]])

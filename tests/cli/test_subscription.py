@@ -11,26 +11,27 @@ import pytest
 import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.subscription import _delete, _set, _show
+from jmsaio.cli.subscription import _delete, set_selector, show
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.maintenance.dead_letters import require_admin
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import connected
+from tests.cli.inside import run_inside
 from tests.support.broker import TestBroker
 
 
 async def test_a_selector_is_set_and_removed(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
-        assert await _set(config, None, "orders", False, "n > 3", Output(as_json=True)) == 0
+        assert await run_inside(set_selector, config, "orders", "n > 3") == 0
         shown = json.loads(capsys.readouterr().out)
         assert shown == {"destination": "orders", "subscription": None, "selector": "n > 3"}
         async with session.create_consumer(session.create_queue("orders")) as consumer:
             assert consumer.message_selector == "n > 3"
-        assert await _set(config, None, "orders", False, "", Output(as_json=False)) == 0
+        assert await run_inside(set_selector, config, "orders", "--no-json") == 0
         assert capsys.readouterr().out == "selector of orders: none\n"
         await (await session.create_shared_durable_consumer(session.create_topic("news"), "sub")).close()
-        assert await _set(config, "sub", "news", True, "n = 1", Output(as_json=False)) == 0
+        assert await run_inside(set_selector, config, "news", "n = 1", "-t", "-n", "sub", "--no-json") == 0
         assert capsys.readouterr().out == "selector of sub: n = 1\n"
 
 
@@ -62,14 +63,14 @@ async def test_subscriptions_are_listed_and_deleted(config: dict[str, Any], caps
     loaded, output = load(config), Output(as_json=True)
     async with jmsaio.connect(config) as connection, connection.create_session() as session:
         consumer = await session.create_shared_durable_consumer(session.create_topic("news"), "sub")
-        assert await _show(loaded, "news", output) == 0
+        assert await run_inside(show, config, "news") == 0
         assert json.loads(capsys.readouterr().out)["subscription"] == "sub"
         with pytest.raises(AdminError, match="consumers"):
             await _delete(loaded, "news", "sub", False, output)
         await consumer.close()
         assert await _delete(loaded, "news", "sub", False, output) == 0
         assert json.loads(capsys.readouterr().out)["deleted"] is True
-        assert await _show(loaded, "news", output) == 3
+        assert await run_inside(show, config, "news") == 3
         with pytest.raises(NotFoundError):
             await _delete(loaded, "news", "sub", True, output)
 

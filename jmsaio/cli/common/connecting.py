@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import math
 import os
 import pathlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
     from jmsaio.client.session import Session
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
+
+#: A function that click calls.
+Command = Callable[..., Any]
+#: The configuration of a command, as ``jmsaio.connect`` accepts it.
+Source = dict[str, object]
 
 
 class Number(click.FloatRange):
@@ -62,7 +67,7 @@ of_option = click.option(
 )
 
 
-def with_options(command: Callable[P, T], *options: Callable[[Any], Any]) -> Callable[P, T]:
+def with_options(command: Command, *options: Callable[[Any], Any]) -> Command:
     """Add options and arguments to a command, which shows them in this order."""
     return functools.reduce(lambda done, option: option(done), reversed(options), command)
 
@@ -76,27 +81,44 @@ def full_name(name: str, topic: bool) -> str:
 CONNECT_TIMEOUT = 3.0
 
 
-def broker_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options that name and configure the broker."""
-    return with_options(
-        command,
-        click.option("-u", "--url", metavar="URL",
-                     help="URL of the broker, or a JSON or TOML configuration file; default: $JMSAIO_URL."),
-        click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE", shell_complete=_complete,
-                     help="An option by Starlight's or jmsaio's name, such as transport=wire. Repeatable."),
-    )  # fmt: skip
+def broker_options(*, address: bool = False, embedded: bool = False) -> Callable[[Command], Command]:
+    """Add the options that name and configure the broker, as the parameter ``source`` of ``read_connection``.
+
+    A command that is a coroutine function runs as by ``run``. With ``address``, the URL can also be an argument;
+    ``embedded`` as in ``read_connection``.
+    """
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_source(*, url: str | None, settings: dict[str, str], **options: Any) -> Any:
+            argument = options.pop("address", None)
+            if argument and url:
+                raise click.UsageError("give the URL once: as an argument or with --url")
+            done = command(source=read_connection(argument or url, settings, embedded=embedded), **options)
+            return run(done) if inspect.iscoroutine(done) else done
+
+        return with_options(
+            with_source,
+            *([click.argument("address", metavar="[URL]", required=False)] if address else []),
+            click.option("-u", "--url", metavar="URL",
+                         help="URL of the broker, or a JSON or TOML configuration file; default: $JMSAIO_URL."),
+            click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE", callback=pairs,
+                         shell_complete=_complete,
+                         help="An option by Starlight's or jmsaio's name, such as transport=wire. Repeatable."),
+        )  # fmt: skip
+
+    return add
 
 
-def address_options(command: Callable[P, T]) -> Callable[..., T]:
-    """Add the options that name and configure the broker, whose URL can also be an argument."""
-
-    @functools.wraps(command)
-    def with_url(*, address: str | None, url: str | None, **options: Any) -> T:
-        if address and url:
-            raise click.UsageError("give the URL once: as an argument or with --url")
-        return command(url=address or url, **options)  # type: ignore[call-arg, arg-type]  # its own options
-
-    return with_options(broker_options(with_url), click.argument("address", metavar="[URL]", required=False))
+def pairs(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Parse the values of a repeated option, NAME=VALUE, into a map. Raises click.UsageError."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{option.opts[-1]} needs {option.make_metavar(context)}, not {shown(name)}")
+        found[name] = value
+    return found
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -106,28 +128,17 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
     return [text for text in texts if text.startswith(incomplete)]
 
 
-def connection_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options that name and configure the broker, and the option for the kind of destination."""
-    return broker_options(topic_option(command))
-
-
-def read_connection(
-    url: str | None, settings: tuple[str, ...], *, embedded: bool = False
-) -> dict[str, object]:  # fmt: skip
+def read_connection(url: str | None, settings: Mapping[str, str], *, embedded: bool = False) -> Source:
     """Return the validated configuration of ``--url`` and ``--option`` as one map.
 
-    Raises ConfigurationError as ``jmsaio.config.load``, and click.UsageError if an option has no ``=``, or if the
-    embedded broker is used; with ``embedded``, only if no configuration names it.
+    Raises ConfigurationError as ``jmsaio.config.load``, and click.UsageError if the embedded broker is used; with
+    ``embedded``, only if no configuration names it.
     """
     url = url or os.environ.get("JMSAIO_URL") or None
-    source: dict[str, object] = {}
+    source: Source = {}
     if url is not None:
         source = {"brokerServiceUrl": url} if is_url(url) else read_file(pathlib.Path(url))
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--option needs NAME=VALUE, not {shown(name)}")
-        source[name] = value
+    source.update(settings)
     config = load(source)
     if config.in_process and (config.fallback or not embedded):
         raise click.UsageError(refusal(config))
@@ -164,7 +175,7 @@ def refusal(config: Configuration) -> str:
     )
 
 
-async def require_destination(source: dict[str, object], destination: Queue | Topic, output: Output) -> None:
+async def require_destination(source: Source, destination: Queue | Topic, output: Output) -> None:
     """Raise NotFoundError if a queue or topic does not exist, since opening a consumer or a browser creates it.
 
     If the administration is switched off or does not answer, a remark says that nothing was checked.
@@ -196,14 +207,14 @@ def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
 def complete_destination(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of queues and topics that begin with ``incomplete``; none if the broker can't be asked."""
     try:
-        source = read_connection(context.params.get("url"), context.params.get("settings") or ())
+        source = read_connection(context.params.get("url"), context.params.get("settings") or {})
         names = asyncio.run(_names(source))
     except (JMSError, OSError, click.UsageError):
         return []
     return [name for name in names if name.startswith(incomplete)]
 
 
-async def _names(source: dict[str, object]) -> list[str]:
+async def _names(source: Source) -> list[str]:
     from jmsaio.maintenance.dead_letters import require_admin
     from jmsaio.maintenance.overview import list_names
     from jmsaio.transport.registry import connected

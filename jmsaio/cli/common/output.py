@@ -105,11 +105,12 @@ def show_help_alone(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-#: Adds ``--json/--no-json`` to a command, as the parameter ``as_json``.
+#: Adds ``--json/--no-json`` to a command, as the parameter ``output``.
 json_option = click.option(
     "--json/--no-json",
-    "as_json",
+    "output",
     default=None,
+    callback=lambda context, option, value: make_output(value),
     help="Write JSON lines or text; default: text on a terminal, else JSON.",
 )
 

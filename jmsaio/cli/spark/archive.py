@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
-from jmsaio.cli.common.connecting import Number, broker_options, full_name, selector_option, topic_option
-from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY, Output, make_output, printable
-from jmsaio.cli.spark.running import FOLDER, pairs, read_source, running, session_options, write_summary
+from jmsaio.cli.common.connecting import Number, Source, broker_options, full_name, selector_option, topic_option
+from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY, Output, printable
+from jmsaio.cli.spark.running import FOLDER, read_source, running, session_options, write_summary
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -49,7 +49,7 @@ def stop_by_signal() -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
 @click.argument("destination")
 @click.argument("folder", type=FOLDER)
 @topic_option
-@broker_options
+@broker_options()
 @click.option(
     "--once",
     is_flag=True,
@@ -89,10 +89,9 @@ def stop_by_signal() -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
 )
 @session_options
 def archive(
-    destination: str, folder: str, topic: bool, url: str | None, settings: tuple[str, ...], once: bool,
-    entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
-    until: str | None, accept_loss: bool, consume: str | None, master: str, conf: tuple[str, ...],
-    as_json: bool | None,
+    source: Source, destination: str, folder: str, topic: bool, once: bool, entries: int, interval: float,
+    dry_run: bool, selector: str | None, since: str | None, until: str | None, accept_loss: bool, consume: str | None,
+    master: str, conf: dict[str, str], output: Output,
 ) -> int:  # fmt: skip
     """Archive the messages of DESTINATION in Parquet files in FOLDER. Nothing is acknowledged without --consume.
 
@@ -112,11 +111,10 @@ def archive(
     if until is not None and not (once or dry_run):
         raise click.UsageError("--until needs --once: without it the archive runs until interrupted")
     order = ArchiveOrder(
-        connection=read_source(url, settings), destination=full_name(destination, topic), folder=folder,
+        connection=read_source(source), destination=full_name(destination, topic), folder=folder,
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
         consume=subscription_of(folder) if consume == "" else consume,
     )  # fmt: skip
-    output = make_output(as_json)
     if dry_run:
         summary = describe_archive(order)
         if not output.as_json:
@@ -126,7 +124,7 @@ def archive(
         write_summary(output, summary, f"{summary['entries']} entries, about {summary['bytes']} bytes to archive")
         return OK
     pace = Pace(entries=entries, interval=None if once else interval)
-    with stop_by_signal() as (stop, install), running(output, master, pairs("--conf", conf)) as (start, show):
+    with stop_by_signal() as (stop, install), running(output, master, conf) as (start, show):
         session = start()
         install()  # again: Spark has installed its own handler
         report = _reporter(output, show, once)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from jmsaio.cli.common.connecting import (
+    Command,
+    Source,
     broker_options,
     full_name,
     of_option,
@@ -19,14 +22,13 @@ from jmsaio.cli.common.connecting import (
 from jmsaio.cli.common.output import (
     OK,
     Output,
-    make_output,
     printable,
     show_help_alone,
     shown_age,
     table_text,
     width_of,
 )
-from jmsaio.cli.spark.running import pairs, read_source, running, session_options, write_summary
+from jmsaio.cli.spark.running import read_source, running, session_options, write_summary
 from jmsaio.model.arguments import shown
 
 if TYPE_CHECKING:
@@ -141,10 +143,6 @@ def draw(summary: Summary, file: Path) -> None:
     figure.savefig(file)
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 @click.group(invoke_without_command=True)
 @click.pass_context
 def dlq(context: click.Context) -> None:
@@ -152,8 +150,8 @@ def dlq(context: click.Context) -> None:
     show_help_alone(context)
 
 
-def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
-    return click.argument("destination")(topic_option(of_option(broker_options(selector_option(command)))))
+def _letter_options(command: Command) -> Command:
+    return click.argument("destination")(topic_option(of_option(broker_options()(selector_option(command)))))
 
 
 @dlq.command()
@@ -180,9 +178,9 @@ def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
 )
 @session_options
 def report(
-    destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...], selector: str | None,
+    source: Source, destination: str, topic: bool, of: str | None, selector: str | None,
     names: tuple[str, ...], pending: bool, bodies: bool, groups: int, markdown: bool, picture: Path | None,
-    master: str, conf: tuple[str, ...], as_json: bool | None,
+    master: str, conf: dict[str, str], output: Output,
 ) -> int:  # fmt: skip
     """Count the dead letters in DESTINATION by origin, subscription, JMSType and properties; nothing is acknowledged.
 
@@ -190,16 +188,17 @@ def report(
     """
     from jmsaio.spark.jobs.dead_letters import ReportOrder, report_dead_letters
 
-    if markdown and as_json:
-        raise click.UsageError("give --markdown or --json, not both")
+    if markdown and output.as_json:
+        if click.get_current_context().get_parameter_source("output") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("give --markdown or --json, not both")
+        output = Output(as_json=False)
     if picture is not None:
         _require_picture(picture)
     order = ReportOrder(
-        connection=read_source(url, settings), destination=full_name(destination, topic), of=of, properties=names,
+        connection=read_source(source), destination=full_name(destination, topic), of=of, properties=names,
         selector=selector, pending=pending, bodies=bodies, groups=groups,
     )  # fmt: skip
-    output = make_output(False if markdown else as_json)
-    with running(output, master, pairs("--conf", conf)) as (start, _):
+    with running(output, master, conf) as (start, _):
         summary = report_dead_letters(start(), order)
     if picture is not None and summary["groups"]:
         draw(summary, picture)

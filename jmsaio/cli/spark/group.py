@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options, selector_option
-from jmsaio.cli.common.output import (
-    ERROR,
-    OK,
-    PARTLY,
-    make_output,
-    printable,
-    show_help_alone,
-)
+from jmsaio.cli.common.connecting import Source, broker_options, pairs, selector_option
+from jmsaio.cli.common.output import ERROR, OK, PARTLY, Output, printable, show_help_alone
 from jmsaio.cli.spark.archive import archive
 from jmsaio.cli.spark.dlq import dlq
-from jmsaio.cli.spark.running import FOLDER, pairs, read_source, running, session_options, write_summary
+from jmsaio.cli.spark.running import FOLDER, read_source, running, session_options, write_summary
 from jmsaio.spark.jobs.failures import reason_of
 
 
@@ -37,11 +30,9 @@ spark.add_command(dlq)
 
 
 @spark.command()
-@broker_options
+@broker_options()
 @session_options
-def check(
-    url: str | None, settings: tuple[str, ...], master: str, conf: tuple[str, ...], as_json: bool | None
-) -> int:  # fmt: skip
+def check(source: Source, master: str, conf: dict[str, str], output: Output) -> int:
     """Check Java, the packages here and on a worker, and the connection from a worker to the broker.
 
     The exit code is 1 if something needs fixing.
@@ -50,14 +41,13 @@ def check(
     from jmsaio.spark.options.parse import Use, parse_options
     from jmsaio.spark.session import open_session
 
-    source, chosen = read_source(url, settings), pairs("--conf", conf)
-    output = make_output(as_json)
-    parse_options(source, Use.WRITE)  # raises for invalid options, and for secrets in their texts
+    options = read_source(source)
+    parse_options(options, Use.WRITE)  # raises for invalid options, and for secrets in their texts
     findings = check_driver()
     if not any(each.advice for each in findings):
         try:
-            with open_session(master, chosen) as session:
-                findings += check_session(session, source)
+            with open_session(master, conf) as session:
+                findings += check_session(session, options)
         except Exception as error:  # anything that prevents Spark from starting
             advice = f"Spark did not start at {master}: {reason_of(error)}; see the lines above, and --master"
             findings.append(Finding("session", "none", advice))
@@ -75,7 +65,7 @@ def check(
 
 @spark.command()
 @click.argument("folder", type=FOLDER)
-@broker_options
+@broker_options()
 @click.option("--as-new", is_flag=True, help="Send new messages with the archived id as a property (the default).")
 @click.option(
     "--dedup",
@@ -83,16 +73,22 @@ def check(
     help="Send each message only once even if the replay is repeated; the target must have deduplication.",
 )
 @selector_option
-@click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
+@click.option(
+    "--map-destination",
+    "moves",
+    multiple=True,
+    metavar="A=B",
+    callback=pairs,
+    help="Send messages of A to B. Repeatable.",
+)
 @click.option(
     "--allow-same", is_flag=True, help="Allow sending messages to the destination that they were archived from."
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would be sent.")
 @session_options
 def replay(
-    folder: str, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
-    moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
-    as_json: bool | None,
+    source: Source, folder: str, as_new: bool, dedup: bool, selector: str | None, moves: dict[str, str],
+    allow_same: bool, dry_run: bool, master: str, conf: dict[str, str], output: Output,
 ) -> int:  # fmt: skip
     """Send the messages of the archive in FOLDER, in order within each source partition.
 
@@ -102,12 +98,13 @@ def replay(
 
     if as_new and dedup:
         raise click.UsageError("--as-new and --dedup exclude each other")
+    if not all(moves.values()):
+        raise click.UsageError("--map-destination needs A=B, and B is missing")
     order = ReplayOrder(
-        connection=read_source(url, settings), folder=folder, mapping=pairs("--map-destination", moves),
+        connection=read_source(source), folder=folder, mapping=moves,
         selector=selector, allow_same=allow_same, dedup=dedup,
     )  # fmt: skip
-    output = make_output(as_json)
-    with running(output, master, pairs("--conf", conf)) as (start, _):
+    with running(output, master, conf) as (start, _):
         summary = replay_archive(start(), order, dry_run=dry_run)
     if not output.as_json:
         for each in summary["destinations"]:

@@ -8,21 +8,17 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 import click
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from jmsaio.cli.common.connecting import read_connection, with_options
+from jmsaio.cli.common.connecting import Command, Source, pairs, with_options
 from jmsaio.cli.common.output import Output, json_option, printable
 from jmsaio.config.declaring import flatten
 from jmsaio.errors import JMSError
-from jmsaio.model.arguments import shown
 from jmsaio.spark.jobs.failures import reason_of
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 #: Packages of the extra.
 _EXTRA: Final = ("pyspark", "pyarrow")
@@ -46,47 +42,38 @@ class _Folder(click.ParamType[str]):
 FOLDER: Final = _Folder()
 
 
-def needs_extra(command: Callable[P, T]) -> Callable[P, T]:
+def needs_extra(command: Command) -> Command:
     """Refuse the command if Spark is not installed."""
 
     @functools.wraps(command)
-    def run(*arguments: P.args, **options: P.kwargs) -> T:
+    def run(**options: Any) -> Any:
         if any(importlib.util.find_spec(name) is None for name in _EXTRA):
             raise JMSError("Spark is not installed: pip install 'jmsaio[spark]'")
-        return command(*arguments, **options)
+        return command(**options)
 
     return run
 
 
-def session_options(command: Callable[P, T]) -> Callable[P, T]:
+def session_options(command: Command) -> Command:
     """Add the options of a session, and refuse the command if Spark is not installed."""
     return with_options(
         needs_extra(command),
         click.option(
             "--master", default="local[2]", show_default=True, metavar="URL", help="Spark master that runs the tasks."
         ),
-        click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A Spark setting. Repeatable."),
+        click.option(
+            "--conf", "conf", multiple=True, metavar="NAME=VALUE", callback=pairs, help="A Spark setting. Repeatable."
+        ),
         json_option,
     )
 
 
-def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:
-    """Return the options of the data source that name and configure the broker, from ``--url`` and ``--option``."""
-    given = flatten(read_connection(url, settings))
+def read_source(source: Source) -> dict[str, str]:
+    """Return the options of the data source that name and configure the broker."""
+    given = flatten(source)
     texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
     broker = texts.pop("brokerServiceUrl", None) or texts.pop("service_url")
     return {"url": broker, **texts}
-
-
-def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse the values of a repeated option of the form A=B into a map; raise click.UsageError for another form."""
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise click.UsageError(f"{option} needs A=B, not {shown(text)}")
-        found[name] = value
-    return found
 
 
 @contextmanager

@@ -45,13 +45,13 @@ def test_a_bare_name_gets_its_kind_and_a_full_one_keeps_it() -> None:
 
 
 def test_url_and_options_become_one_map(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    config = load(read_connection("pulsar://h?jms.clientId=a", ("producerConfig.batchingEnabled=false",)))
+    config = load(read_connection("pulsar://h?jms.clientId=a", {"producerConfig.batchingEnabled": "false"}))
     assert (config.service_url, config.client_id, config.producer.batching_enabled) == ("pulsar://h:6650", "a", False)
     monkeypatch.setenv("JMSAIO_URL", "pulsar://from-environ")
-    assert load(read_connection(None, ())).service_url == "pulsar://from-environ:6650"
+    assert load(read_connection(None, {})).service_url == "pulsar://from-environ:6650"
     path = tmp_path / "c.toml"
     path.write_text('brokerServiceUrl = "pulsar://from-file"\njms.clientId = "f"\n')
-    config = load(read_connection(str(path), ("jms.clientId=o",)))
+    config = load(read_connection(str(path), {"jms.clientId": "o"}))
     assert (config.service_url, config.client_id) == ("pulsar://from-file:6650", "o")
 
 
@@ -59,19 +59,19 @@ def test_the_embedded_broker_is_refused_with_what_to_start(monkeypatch: pytest.M
     monkeypatch.delenv("JMSAIO_URL", raising=False)
     for url in (None, "memory:", "memory://x"):
         with pytest.raises(click.UsageError, match=r"lives in one process only.*jmsaio broker start"):
-            read_connection(url, ())
+            read_connection(url, {})
     with pytest.raises(ConfigurationError):
-        read_connection("pulsar://h", ("nosuch=1",))
+        read_connection("pulsar://h", {"nosuch": "1"})
 
 
 def test_a_person_waits_a_short_time_unless_an_option_says_otherwise(tmp_path: pathlib.Path) -> None:
     """The command line has a shorter time to connect than services have."""
-    assert load(read_connection("pulsar://h", ())).connect_timeout == CONNECT_TIMEOUT < 5
-    assert load(read_connection("pulsar://h?connect_timeout=30", ())).connect_timeout == 30
-    assert load(read_connection("pulsar://h", ("connect_timeout=31",))).connect_timeout == 31
+    assert load(read_connection("pulsar://h", {})).connect_timeout == CONNECT_TIMEOUT < 5
+    assert load(read_connection("pulsar://h?connect_timeout=30", {})).connect_timeout == 30
+    assert load(read_connection("pulsar://h", {"connect_timeout": "31"})).connect_timeout == 31
     path = tmp_path / "c.toml"
     path.write_text('service_url = "pulsar://from-file?connect_timeout=32"\n')
-    assert load(read_connection(str(path), ())).connect_timeout == 32
+    assert load(read_connection(str(path), {})).connect_timeout == 32
 
 
 async def test_the_rest_interface_is_looked_for() -> None:

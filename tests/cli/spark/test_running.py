@@ -9,6 +9,7 @@ import pytest
 
 import jmsaio.cli.spark.running
 from jmsaio.cli.app import main
+from jmsaio.cli.common.connecting import read_connection
 from jmsaio.cli.common.output import DATA_LOSS, ERROR, USAGE
 from jmsaio.cli.spark.running import _Tasks, read_source
 from jmsaio.errors import ConfigurationError, DataLossError
@@ -28,7 +29,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(jmsaio.cli.spark.running, "_EXTRA", ("no_such_package",))
-    assert main(["spark", *command]) == ERROR
+    assert main(["spark", *command, *URL]) == ERROR
     assert capsys.readouterr().err == "jmsaio: Spark is not installed: pip install 'jmsaio[spark]'\n"
 
 
@@ -38,7 +39,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
         (["archive", "q", "folder", "--until", "2026-01-01", *URL], "--until needs --once"),
         (["archive", "q", "folder", "--interval", "0", *URL], "--interval"),
         (["archive", "q", "folder", "--once", "-u", "memory:"], "jmsaio broker start"),
-        (["archive", "q", "folder", "--once", *URL, "--conf", "a"], "--conf needs A=B"),
+        (["archive", "q", "folder", "--once", *URL, "--conf", "a"], "--conf needs NAME=VALUE"),
         (["replay", "folder", *URL, "--map-destination", "a="], "--map-destination needs A=B"),
         (["replay", "folder", *URL, "--as-new", "--dedup"], "--as-new and --dedup exclude each other"),
     ],
@@ -57,7 +58,7 @@ def test_a_file_gives_the_options_of_the_source(tmp_path: Path) -> None:
         "brokerServiceUrl": "pulsar://h", "jms.usePulsarAdmin": True, "producerConfig": {"sendTimeoutMs": 5},
         "connect_timeout": 9, "authPlugin": None,
     }))  # fmt: skip
-    assert read_source(str(file), ()) == {
+    assert read_source(read_connection(str(file), {})) == {
         "url": "pulsar://h", "jms.usePulsarAdmin": "true", "producerConfig.sendTimeoutMs": "5", "connect_timeout": "9",
     }  # fmt: skip
 
