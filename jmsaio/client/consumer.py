@@ -70,7 +70,7 @@ class MessageConsumer(AsyncClosing):
     _learning: anyio.CancelScope | None = None
     _trace: EndpointTrace | None = attrs.field(default=None, init=False)
     _received: Callable[[Message], None] | None = None  # traces the current receive
-    _deferred: int = 0  # the delivery that the caller of ``_take`` settles
+    _deferred: int = 0  # the delivery that the caller of ``_next`` settles
     _returned: asyncio.Future[None] | None = None  # done once a receive has returned, for close
     _source: RecordSource = attrs.field(init=False)  # codec of its messages
 
@@ -107,7 +107,7 @@ class MessageConsumer(AsyncClosing):
         if self._inbox.by_priority:
             await asyncio.sleep(0)  # let arrived messages reach the inbox, so that priorities are compared
         self._check_receive()
-        message = self._take(False)
+        message = self._next(False)
         return message if message is not None else await self._wait(limit, False)
 
     async def receive_no_wait(self) -> Message | None:
@@ -189,7 +189,7 @@ class MessageConsumer(AsyncClosing):
         if self.closed and self._runtime.failure is None:  # also if closed between two messages
             raise StopAsyncIteration
         self._check_receive()
-        message = self._take(False)
+        message = self._next(False)
         if message is None:
             message = await self._wait(None, False)
             if message is None:
@@ -207,7 +207,7 @@ class MessageConsumer(AsyncClosing):
         if self._trace is not None:
             self._received = call_trace(self._trace.receiving)
 
-    def _take(self, deferred: bool) -> Message | None:
+    def _next(self, deferred: bool) -> Message | None:
         """Deliver and return the next message; with ``deferred`` the caller settles ``self._deferred``."""
         runtime, inbox = self._runtime, self._inbox
         if not runtime.started:
@@ -240,7 +240,21 @@ class MessageConsumer(AsyncClosing):
             message._redelivery(inbox.settlement.delivery_count(record))
         return message
 
+    async def _receive_deferred(self, timeout: Duration | None) -> Message | None:
+        limit = None if timeout is None else seconds(timeout, "timeout") or None
+        if self._inbox.by_priority:
+            await asyncio.sleep(0)
+        self._check_receive()
+        message = self._next(True)
+        return message if message is not None else await self._wait(limit, True)
+
+    async def _receive_no_wait(self, deferred: bool) -> Message | None:
+        self._check_receive()
+        message = self._next(deferred)
+        return message if message is not None or not self._runtime.started else await self._wait(0, deferred)
+
     async def _wait(self, limit: float | None, deferred: bool) -> Message | None:
+        """Wait for a message, ``limit`` seconds or, with None, forever; with 0 until the inbox was filled once."""
         inbox, timers = self._inbox, self._runtime.connection.timers
         deadline = None if limit is None else timers.clock.steady() + limit
         self._receiving = True
@@ -248,75 +262,43 @@ class MessageConsumer(AsyncClosing):
         timer: Timer | None = None
         try:
             while True:
-                if deadline is not None:
-                    timer = timers.call_later(deadline - timers.clock.steady(), inbox.notify)
-                if self._needed is None:
-                    await inbox.arrival()
+                left, known = None if deadline is None else deadline - timers.clock.steady(), True
+                if self._needed is not None:
+                    known = await self._learn(None if limit == 0 else left)
+                elif limit == 0:
+                    await self._runtime.inboxes.turn(inbox)
                 else:
-                    await self._learn(None if deadline is None else deadline - timers.clock.steady())
+                    timer = None if left is None else timers.call_later(left, inbox.notify)
+                    await inbox.arrival()
                 if timer is not None:
                     timer.cancel()
                 if self._closed or self._runtime.closing:
                     if self._runtime.failure is not None:
                         raise self._runtime.failure
                     return None
-                message = self._take(deferred)
+                message = self._next(deferred)
                 if message is not None:
                     return message
                 if self._needed is None and inbox.trouble is not None:
                     raise inbox.trouble
-                if deadline is not None and timers.clock.steady() >= deadline:
+                schema_next = limit == 0 and known and self._needed is not None
+                if deadline is not None and timers.clock.steady() >= deadline and not schema_next:
                     return None
         finally:
             if timer is not None:
                 timer.cancel()
-            self._end_receive()
+            self._receiving = False
+            inbox.want(self._listener is not None)
+            if self._returned is not None and not self._returned.done():
+                self._returned.set_result(None)
 
-    async def _learn(self, limit: float | None = None) -> bool:
-        """Request the schema of the next message, for ``limit`` seconds and until the consumer closes.
-
-        Returns False if the broker did not answer.
-        """
+    async def _learn(self, limit: float | None) -> bool:
+        """Request the schema of the next message until the consumer closes; return False without an answer."""
         needed, self._needed = self._needed, None
         if needed is not None:
             with anyio.move_on_after(limit) as self._learning:
                 return await needed.learn()
         return False
-
-    def _end_receive(self) -> None:
-        self._receiving = False
-        self._inbox.want(self._listener is not None)
-        if self._returned is not None and not self._returned.done():
-            self._returned.set_result(None)
-
-    async def _receive_deferred(self, timeout: Duration | None) -> Message | None:
-        limit = None if timeout is None else seconds(timeout, "timeout") or None
-        if self._inbox.by_priority:
-            await asyncio.sleep(0)
-        self._check_receive()
-        message = self._take(True)
-        return message if message is not None else await self._wait(limit, True)
-
-    async def _receive_no_wait(self, deferred: bool) -> Message | None:
-        self._check_receive()
-        message = self._take(deferred)
-        if message is None and self._runtime.started:
-            self._receiving = True
-            self._inbox.want(True)
-            try:
-                if self._needed is None:
-                    await self._runtime.inboxes.turn(self._inbox)
-                    message = self._take(deferred)  # None if closed meanwhile: its inbox is empty then
-                while message is None and self._needed is not None:
-                    known = await self._learn()
-                    message = self._take(deferred)
-                    if not known:
-                        break
-            finally:
-                self._end_receive()
-            if message is None and not self.closed and self._inbox.trouble is not None:
-                raise self._inbox.trouble
-        return message
 
     def _body(self, message: Message | None, body_type: type[T]) -> T | None:
         if message is None:
@@ -336,7 +318,7 @@ class MessageConsumer(AsyncClosing):
             self._runtime.deliveries.acknowledge_deferred(number)
         return body
 
-    def set_message_listener(self, listener: MessageListener | None, *, in_thread: bool = False) -> None:
+    def set_message_listener(self, listener: MessageListener | None) -> None:
         """Call ``listener`` with each message, one at a time in the whole session; None unsets it.
 
         Args:
@@ -344,8 +326,7 @@ class MessageConsumer(AsyncClosing):
                 raises: AUTO and DUPS_OK redeliver the message before later ones, up to ``max_local_redeliveries`` times
                 immediately and then with a growing delay; the other modes leave it unacknowledged. The error is
                 reported to the connection's ExceptionListener; a BaseException that is not an Exception ends the
-                session.
-            in_thread: run a plain function in a worker thread, so that it can block.
+                session. It must not block; ``await asyncio.to_thread(...)`` runs what does.
 
         Raises:
             ObjectClosedError: the consumer is closed.
@@ -366,7 +347,7 @@ class MessageConsumer(AsyncClosing):
         if function is None:
             self._runtime.listeners.unset(self._inbox)
             return
-        self._runtime.listeners.set(Listener(self._inbox, function, in_thread, self._open, self))
+        self._runtime.listeners.set(Listener(self._inbox, function, self._open, self))
         self._inbox.wake()
         self._runtime.callbacks.wake()
 

@@ -141,11 +141,11 @@ class Completions:
             error = future.exception()
         callback = CallbackContext(CallbackKind.COMPLETION, self.connection, self.session, expected.producer)
         if error is not None:
-            failed = await run_inside(callback, expected.listener.on_exception, message, error, in_thread=False)
+            failed = await run_inside(callback, expected.listener.on_exception, message, error)
         else:
             if isinstance(message, BytesMessage | StreamMessage):
                 message.reset()
-            failed = await run_inside(callback, expected.listener.on_completion, message, in_thread=False)
+            failed = await run_inside(callback, expected.listener.on_completion, message)
         if failed is not None:
             which = f"{message.jms_message_id} to {message.jms_destination!r}" if isinstance(message, Message) else ""
             about = {**self.where()}

@@ -14,8 +14,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
-import anyio.to_thread
 import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, unmark
@@ -42,17 +40,14 @@ def function_of(listener: object, method: str) -> Callable[..., Any] | None:
     return listener if callable(listener) else None
 
 
-async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = False) -> None:
-    """Call a plain or coroutine function of the application, a plain one in a thread if wished, and wait for it.
+async def call(function: Callable[..., Any], *arguments: Any) -> None:
+    """Call a plain or coroutine function of the application, and wait for it.
 
     A CancelledError of something that it awaited is raised as a JMSError: it would look like a cancelled worker, which
     would end the session. Cancelling cancels the function.
     """
     try:
-        if in_thread and not inspect.iscoroutinefunction(function):
-            result = await anyio.to_thread.run_sync(function, *arguments)
-        else:
-            result = function(*arguments)
+        result = function(*arguments)
         if result is not None and inspect.isawaitable(result):
             await result
     except asyncio.CancelledError as cancelled:
@@ -131,16 +126,14 @@ class CallbackWorker:
                 left = 0
 
 
-async def run_inside(
-    callback: CallbackContext, function: Callable[..., Any], *arguments: Any, in_thread: bool
-) -> Exception | None:
+async def run_inside(callback: CallbackContext, function: Callable[..., Any], *arguments: Any) -> Exception | None:
     """Call an application's callback, marked as running; return the Exception that it raised, or None.
 
     Another BaseException that it raises, except KeyboardInterrupt and SystemExit, is raised as a NoExceptionError.
     """
     with callback:
         try:
-            await call(function, *arguments, in_thread=in_thread)
+            await call(function, *arguments)
         except Exception as error:
             return error
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):

@@ -28,14 +28,12 @@ class Listener:
     """A message listener of one consumer.
 
     Attributes:
-        in_thread: whether a plain function runs in a worker thread.
         decode: decodes a record to a message; None for one that became a dead letter.
         consumer: the consumer, for the callback context.
     """
 
     inbox: Inbox
     function: Callable[[Message], Any]
-    in_thread: bool
     decode: Callable[[ReceivedRecord], Message | None]
     consumer: object
 
@@ -111,9 +109,9 @@ class Listeners:
         number = self.deliveries.deliver(inbox, record, message, deferred=True)
         callback = CallbackContext(CallbackKind.LISTENER, self.connection, self.session, listener.consumer)
         if inbox.settlement.trace is None:
-            error = await run_inside(callback, listener.function, message, in_thread=listener.in_thread)
+            error = await run_inside(callback, listener.function, message)
         else:
-            error = await run_inside(callback, _traced, inbox.settlement.trace, listener, message, in_thread=False)
+            error = await run_inside(callback, _traced, inbox.settlement.trace, listener.function, message)
         if error is not None:
             attempt = message.get_int_property(DELIVERY_COUNT)
             about = {**self.where(), **inbox.where(), **log_fields(message_id=message.jms_message_id, attempt=attempt)}
@@ -128,6 +126,6 @@ class Listeners:
             await self.deliveries.close_settled()
 
 
-async def _traced(trace: EndpointTrace, listener: Listener, message: Message) -> None:
+async def _traced(trace: EndpointTrace, function: Callable[[Message], Any], message: Message) -> None:
     with trace.processing(message, pushed=True):
-        await call(listener.function, message, in_thread=listener.in_thread)
+        await call(function, message)

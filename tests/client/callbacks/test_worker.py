@@ -210,7 +210,7 @@ async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Con
     done = asyncio.Event()
     async with connection.create_session() as session:
 
-        def listener(message: jmsaio.Message) -> None:
+        def work(message: jmsaio.Message) -> None:
             found.append(threading.current_thread() is threading.main_thread())
             for call in (session.close, connection.close, connection.stop):
                 try:
@@ -219,7 +219,8 @@ async def test_a_plain_function_in_a_thread_is_inside_too(connection: jmsaio.Con
                     found.append(type(error))
             loop.call_soon_threadsafe(done.set)
 
-        (await session.create_consumer(queue)).set_message_listener(listener, in_thread=True)
+        consumer = await session.create_consumer(queue)
+        consumer.set_message_listener(lambda message: asyncio.to_thread(work, message))
         await fill(connection, queue, 1)
         await asyncio.wait_for(done.wait(), 30)
     assert found == [False, *[jmsaio.IllegalStateError] * 3]

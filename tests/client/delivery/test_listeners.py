@@ -105,7 +105,7 @@ def listening(*inboxes: Inbox) -> tuple[Listeners, list[Exception]]:
     nothing: Any = None
     listeners = Listeners(nothing, reports, nothing, nothing)
     for one in inboxes:
-        listeners.set(Listener(one, lambda message: None, False, lambda record: None, one))
+        listeners.set(Listener(one, lambda message: None, lambda record: None, one))
     return listeners, reported
 
 
@@ -183,7 +183,7 @@ async def test_a_listener_hears_of_what_was_decoded_and_nothing_is_reported(dead
         return None if dead else jmsaio.TextMessage("x")
 
     for _ in range(2):  # the second takes the place of the first
-        listeners.set(Listener(made, listen, False, decode, None))
+        listeners.set(Listener(made, listen, decode, None))
     assert list(listeners._turns) == [made]
     made.fill()
     job = listeners.next_job()
