@@ -418,7 +418,6 @@ class Connection(AsyncClosing):
                 self._runtime.transport.link_listeners.add(self._runtime.link_changed)
                 group.start_soon(self._runtime.selectors.run)
                 self._task.running.set()
-                self._runtime.states.change(ConnectionState.CONNECTED)
                 try:
                     await self._task.requested.wait()
                 finally:

@@ -8,14 +8,12 @@ import os
 import random
 from collections.abc import Mapping
 from functools import partial
-from itertools import chain, repeat
 from typing import Any, Unpack
 
 import anyio
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.reports import ConnectionState, ConnectionStates, StateCallback
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
 from jmsaio.client.lifetime.scope import Affinity, AsyncClosing, Deadline, FirstError, Opening
@@ -38,10 +36,6 @@ _log = logging.getLogger(__name__)
 Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
-#: Seconds between tries to reach an unavailable broker; the last one repeats.
-_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
-
-
 @attrs.frozen
 class _Connecting:
     """The arguments of ``create_connection``."""
@@ -50,7 +44,6 @@ class _Connecting:
     password: str | None = attrs.field(repr=False)
     client_id: str | None
     wait: float = 0.0
-    on_state: StateCallback | None = None
     tracing: Tracing | None = None
 
 
@@ -76,6 +69,7 @@ class ConnectionFactory(AsyncClosing):
     _credentials: tuple[str | None, str | None] | None = attrs.field(default=None, init=False)
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _affinity: Affinity | None = attrs.field(default=None, init=False)
+    _owned: bool = attrs.field(default=False, init=False)  # by the one connection of ``connect``, which closes it
     _closed: bool = attrs.field(default=False, init=False)
 
     def __init__(self, config: Config = None, **options: Unpack[FactoryOptions]) -> None:
@@ -102,7 +96,6 @@ class ConnectionFactory(AsyncClosing):
         client_id: str | None = None,
         *,
         wait: Duration = 0,
-        on_state: StateCallback | None = None,
         tracing: Tracing | None = None,
     ) -> Opening[Connection]:
         """Create a stopped connection; ``await`` it or use ``async with``.
@@ -112,8 +105,6 @@ class ConnectionFactory(AsyncClosing):
             password: the token (``token:...``); used with the same option only, never logged.
             client_id: client identifier; default: the configuration's.
             wait: seconds for which an unavailable broker is tried again, with a log line for each try; 0: none.
-            on_state: called with each change of the connection's state, first with CONNECTING; see
-                ``Connection.on_state``.
             tracing: traces the connection's messages, such as ``jmsaio.otel.OpenTelemetry()``; None: no cost.
 
         Raises:
@@ -127,8 +118,7 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling leaves nothing open.
         """
-        how = _Connecting(user, password, client_id, seconds(wait, "wait"), on_state, tracing)
-        return Opening(self._connect(how, owned=False))
+        return Opening(self._connect(_Connecting(user, password, client_id, seconds(wait, "wait"), tracing)))
 
     create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
 
@@ -146,7 +136,7 @@ class ConnectionFactory(AsyncClosing):
         return Opening(self._create_context(AcknowledgeMode.of(mode), _Connecting(user, password, client_id)))
 
     async def _create_context(self, mode: AcknowledgeMode, how: _Connecting) -> Context:
-        connection = await self._connect(how, owned=False)
+        connection = await self._connect(how)
         try:
             return await Context._open(connection, set(), mode, self.configuration.auto_start)
         except BaseException:
@@ -154,37 +144,23 @@ class ConnectionFactory(AsyncClosing):
                 await connection.close()
             raise
 
-    async def _connect(self, how: _Connecting, owned: bool) -> Connection:
+    async def _connect(self, how: _Connecting) -> Connection:
         if self._affinity is None:
             _require_asyncio()
             self._affinity = Affinity.here()
         self._affinity.check()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; create a new one")
-        states = ConnectionStates()
-        if how.on_state is not None:
-            states.add(how.on_state, now=True)
-        try:
-            return await self._open_connection(how, owned, states)
-        except BaseException:
-            states.change(ConnectionState.CLOSED)
-            raise
-
-    async def _open_connection(self, how: _Connecting, owned: bool, states: ConnectionStates) -> Connection:
         async with self._opening:
             config = self._with_credentials(how.user, how.password)
             if self._transport is None:
                 await self._open_transport(config, how.wait)
             self._credentials = (how.user, how.password)
         assert self._transport is not None and self._senders is not None  # set together
-        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, states, how.tracing)
-        connection = Connection(runtime, partial(self._connection_closed, owned))
+        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, how.tracing)
+        connection = Connection(runtime, self._connection_closed)
+        await connection._open(how.client_id if how.client_id is not None else config.client_id)
         self._connections[connection] = None
-        try:
-            await connection._open(how.client_id if how.client_id is not None else config.client_id)
-        except BaseException:
-            self._connections.pop(connection, None)
-            raise
         if self._closed:
             await connection.close()
             raise ObjectClosedError("the connection factory was closed while it connected; create a new one")
@@ -223,10 +199,9 @@ class ConnectionFactory(AsyncClosing):
             )
         return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password)
 
-    async def _connection_closed(self, owned: bool, connection: Connection, deadline: Deadline) -> None:
-        """Forget a connection that has closed its sessions; a factory of ``connect`` closes with its connection."""
+    async def _connection_closed(self, connection: Connection, deadline: Deadline) -> None:
         self._connections.pop(connection, None)
-        if owned:
+        if self._owned:
             await self._close_by(deadline)
 
     async def close(self) -> None:
@@ -248,7 +223,6 @@ class ConnectionFactory(AsyncClosing):
         await self._close_by(Deadline.after(self.configuration.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
-        """Close within a deadline; see ``close``."""
         self._closed = True
         errors = FirstError()
         async with anyio.create_task_group() as group:  # concurrently: one might wait for another to end
@@ -274,7 +248,6 @@ def connect(
     password: str | None = None,
     client_id: str | None = None,
     wait: Duration = 0,
-    on_state: StateCallback | None = None,
     tracing: Tracing | None = None,
     **options: Unpack[ConnectOptions],
 ) -> Opening[Connection]:
@@ -283,15 +256,15 @@ def connect(
     The connection is started unless ``auto_start=False``. For arguments and errors see ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.
     """
-    how = _Connecting(user, password, client_id, seconds(wait, "wait"), on_state, tracing)
-    return Opening(_open(config, how, options))
+    return Opening(_open(config, _Connecting(user, password, client_id, seconds(wait, "wait"), tracing), options))
 
 
 async def _open(config: Config, how: _Connecting, options: ConnectOptions) -> Connection:
     _require_asyncio()
     factory = ConnectionFactory(config, **options)
     try:
-        connection = await factory._connect(how, owned=True)
+        connection = await factory._connect(how)
+        factory._owned = True
         if factory.configuration.auto_start:
             await connection.start()
         return connection
@@ -304,17 +277,17 @@ async def _open(config: Config, how: _Connecting, options: ConnectOptions) -> Co
 async def _open_in_time(config: Configuration, wait: float) -> Transport:
     """Open a transport; try again for ``wait`` seconds while the broker is unavailable."""
     loop = asyncio.get_running_loop()
-    begin = loop.time()
-    for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+    until, pause = loop.time() + wait, 0.1
+    while True:
         try:
             return await open_transport(config)
         except BrokerUnavailableError as error:
-            left = begin + wait - loop.time()
+            left = until - loop.time()
             if left <= 0:
                 raise
             _log.warning("%s; trying again for %.0f s", error, left)
+            pause = min(2 * pause, 5.0)
             await asyncio.sleep(min(pause, left))
-    raise AssertionError("the pauses never end")
 
 
 def _require_asyncio() -> None:

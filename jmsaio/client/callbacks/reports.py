@@ -77,13 +77,11 @@ class ConnectionState(enum.Enum):
     """State of a connection to the broker.
 
     Attributes:
-        CONNECTING: the broker has not answered yet.
         CONNECTED: the broker answers.
         RECONNECTING: the connection is lost; it is restored without any call.
         CLOSED: ``close`` was called.
     """
 
-    CONNECTING = "connecting"
     CONNECTED = "connected"
     RECONNECTING = "reconnecting"
     CLOSED = "closed"
@@ -115,7 +113,7 @@ class ConnectionStates:
     """
 
     calls: SerialCalls = attrs.field(factory=SerialCalls)
-    last: StateChange = StateChange(ConnectionState.CONNECTING)
+    last: StateChange = StateChange(ConnectionState.CONNECTED)
     outage: JMSError | None = attrs.field(default=None, init=False)
     reconnects: int = attrs.field(default=0, init=False)
     _callbacks: dict[StateCallback, None] = attrs.field(factory=dict, init=False)
@@ -131,20 +129,15 @@ class ConnectionStates:
         if state is not ConnectionState.CLOSED:  # what is pending then still fails because of the outage
             self.outage = error
         for callback in self._callbacks:
-            self._call(callback)
+            self.calls.add("a state callback", partial(call, callback, change))
 
-    def _call(self, callback: StateCallback) -> None:
-        self.calls.add("a state callback", partial(call, callback, self.last))
-
-    def add(self, callback: StateCallback, *, now: bool = False) -> Callable[[], None]:
-        """Call ``callback`` with later changes, until the returned function is called; with ``now`` also at once."""
+    def add(self, callback: StateCallback) -> Callable[[], None]:
+        """Call ``callback`` with later changes, until the returned function is called."""
         if not callable(callback):
             raise IllegalArgumentError(
                 f"on_state must be a function of one StateChange, and is {with_article(type(callback).__name__)}"
             )
         self._callbacks[callback] = None
-        if now:
-            self._call(callback)
         return partial(self._callbacks.pop, callback, None)
 
 

@@ -61,14 +61,13 @@ class ConnectionRuntime:
         transport: Transport,
         senders: SenderPool,
         broker: str,
-        states: ConnectionStates,
         tracing: Tracing | None = None,
     ) -> None:
         self.configuration = configuration
         self.transport = transport
         self.senders = senders
         self.broker = broker
-        self.states = states
+        self.states = ConnectionStates()
         self.tracing = tracing
         self.affinity = Affinity.here()
         self.uuid = self.connection_id = str(uuid.uuid4())
@@ -76,7 +75,7 @@ class ConnectionRuntime:
         self._idle_options: set[tuple[str, ...]] = set()  # logged
         self.state = State.STOPPED
         self.started = False  # for each message, instead of ``state``
-        self.reports = ExceptionReports(states.calls, where=self.where)
+        self.reports = ExceptionReports(self.states.calls, where=self.where)
         self.inbox_bytes = Share(configuration.receive_buffer_bytes // 2)  # the rest is for the transport
         self.inboxes: dict[SessionInboxes, None] = {}
         self.timers = LoopTimers(transport.clock)

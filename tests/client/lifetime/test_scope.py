@@ -41,7 +41,7 @@ async def connection(url: str) -> AsyncIterator[jmsaio.Connection]:
 
 def factory_of(connection: jmsaio.Connection) -> jmsaio.ConnectionFactory:
     """The factory of a connection."""
-    return connection._on_closed.func.__self__  # type: ignore[attr-defined, no-any-return]  # a partial of its method
+    return connection._on_closed.__self__  # type: ignore[attr-defined, no-any-return]  # its method
 
 
 async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str, Callable[[], Any]]:
