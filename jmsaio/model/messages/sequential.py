@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, Self
 
 from jmsaio.errors import (
@@ -43,15 +43,15 @@ class SequentialMessage(Message):
     and MessageFormatError for a value of another type or out of range. A read that fails does not move the position.
     """
 
-    __slots__ = ("_position", "_reading")
+    __slots__ = ("_offset", "_position", "_reading")
+    _offset: int  # bytes that were read of the next value, a bytes value of a stream; -1 if it was not begun
     _position: int
     _reading: bool
 
     def __init__(self, content: Any, properties: Mapping[str, Property] | None) -> None:
         super().__init__(properties=properties)
         self._content = content
-        self._position = 0
-        self._reading = False
+        self._move(reading=False)
 
     @classmethod
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
@@ -65,6 +65,7 @@ class SequentialMessage(Message):
         message._delivery = 0
         message._read_only_body = message._read_only_properties = True
         message._position = 0
+        message._offset = -1
         message._reading = True
         return message
 
@@ -78,14 +79,17 @@ class SequentialMessage(Message):
 
     def reset(self) -> None:
         """Make the body read-only and move to its start."""
-        self._reading = True
-        self._position = 0
+        self._move(reading=True)
 
     def clear_body(self) -> None:
         """Remove the body and make it write-only."""
         super().clear_body()
+        self._move(reading=False)
+
+    def _move(self, *, reading: bool) -> None:
+        self._reading = reading
         self._position = 0
-        self._reading = False
+        self._offset = -1
 
     def _check_readable(self) -> None:
         if not self._reading:
@@ -209,11 +213,7 @@ class BytesMessage(SequentialMessage):
             raise MessageEOFError(f"{layout.size} bytes needed, {len(self._content) - self._position} left")
         value = layout.unpack_from(self._content, self._position)[0]
         self._position = end
-        return value
-
-    def read_char(self) -> str:
-        """Read 2 bytes, one UTF-16 unit."""
-        return chr(self._read(Char))
+        return chr(value) if target is Char else value
 
     def read_unsigned_byte(self) -> int:
         """Read 1 byte, 0 to 255."""
@@ -264,12 +264,8 @@ class BytesMessage(SequentialMessage):
     def _write(self, kind: type, value: object) -> None:
         if self._reading:
             self._check_writable()
-        self._content += _LAYOUTS[kind].pack(typed(kind, value, kind.__name__.lower()))
-
-    def write_char(self, value: str) -> None:
-        """Write 2 bytes, one UTF-16 unit."""
-        self._check_writable()
-        self._content += _USHORT.pack(ord(typed(Char, value, "char")))
+        made = typed(kind, value, kind.__name__.lower())
+        self._content += _LAYOUTS[kind].pack(ord(made) if kind is Char else made)
 
     def write_utf(self, value: str) -> None:
         """Write 2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
@@ -292,22 +288,12 @@ class BytesMessage(SequentialMessage):
         if value is None:
             raise NullValueError("write_object needs a value, not None")
         value = canonical(value, "object")
-        writer = _WRITERS[type(value)]
-        writer(self, value)
-
-
-_WRITERS: dict[type, Callable[[BytesMessage, Any], None]] = {
-    bool: BytesMessage.write_boolean,
-    Byte: BytesMessage.write_byte,
-    Short: BytesMessage.write_short,
-    Char: BytesMessage.write_char,
-    int: BytesMessage.write_int,
-    Long: BytesMessage.write_long,
-    Float: BytesMessage.write_float,
-    float: BytesMessage.write_double,
-    str: BytesMessage.write_utf,
-    bytes: BytesMessage.write_bytes,
-}
+        if isinstance(value, bytes):
+            self.write_bytes(value)
+        elif type(value) is str:
+            self.write_utf(value)
+        else:
+            self._write(type(value), value)
 
 
 class StreamMessage(SequentialMessage):
@@ -320,11 +306,10 @@ class StreamMessage(SequentialMessage):
         properties: as for ``Message``.
     """
 
-    __slots__ = ("_offset",)
+    __slots__ = ()
     KIND: ClassVar[str] = "stream"
     _EMPTY = list
     _content: list[Value]
-    _offset: int
 
     def __init__(self, values: Iterable[object] = (), *, properties: Mapping[str, Property] | None = None) -> None:
         if isinstance(values, str | bytes | bytearray | memoryview):  # each would be split into its elements
@@ -332,23 +317,6 @@ class StreamMessage(SequentialMessage):
         if not isinstance(values, Iterable):
             raise wrong_type(values, "values", "a list or another iterable of values")
         super().__init__([canonical(value, "stream") for value in values], properties)
-        self._offset = -1
-
-    @classmethod
-    def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
-        message = super()._received(source, record, body)
-        message._offset = -1
-        return message
-
-    def reset(self) -> None:
-        """Make the body read-only and move to its start."""
-        super().reset()
-        self._offset = -1
-
-    def clear_body(self) -> None:
-        """Remove the values and make the body write-only."""
-        super().clear_body()
-        self._offset = -1
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """Return False: a stream has no body type."""
