@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import unquote_plus
 
 import attrs
@@ -50,6 +50,7 @@ class Destination:
         ConfigurationError: the query string has an option that destinations do not read.
     """
 
+    _kind: ClassVar[str] = "destination"
     name: str
     _namespace: str | None = attrs.field(default=None, kw_only=True)  # ``tenant/namespace`` of a short name, if known
     _topic: str = attrs.field(init=False)  # full name, without the query string
@@ -65,11 +66,8 @@ class Destination:
         object.__setattr__(self, "_topic", topic)  # the class is frozen
         object.__setattr__(self, "_last", topic.rpartition("/")[2])
 
-    def _kind(self) -> str:
-        return "destination"
-
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Destination) or self._kind() != other._kind():
+        if not isinstance(other, Destination) or self._kind != other._kind:
             return False
         if self._topic == other._topic:
             return True
@@ -79,7 +77,7 @@ class Destination:
         return hash(self._last)
 
     def __str__(self) -> str:
-        return f"{self._kind()}://{self.name}"
+        return f"{self._kind}://{self.name}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({shown(self.name)})"
@@ -89,34 +87,24 @@ class Destination:
 class Queue(Destination):
     """A queue."""
 
+    _kind: ClassVar[str] = "queue"
+
     @property
     def queue_name(self) -> str:
         """The name."""
         return self.name
-
-    def get_queue_name(self) -> str:
-        """Return ``queue_name``."""
-        return self.name
-
-    def _kind(self) -> str:
-        return "queue"
 
 
 @attrs.frozen(eq=False, repr=False)
 class Topic(Destination):
     """A topic."""
 
+    _kind: ClassVar[str] = "topic"
+
     @property
     def topic_name(self) -> str:
         """The name."""
         return self.name
-
-    def get_topic_name(self) -> str:
-        """Return ``topic_name``."""
-        return self.name
-
-    def _kind(self) -> str:
-        return "topic"
 
 
 _Delete = Callable[[], Awaitable[None]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 import unicodedata
 from collections.abc import Callable
 from decimal import Decimal
@@ -34,9 +33,6 @@ _TRIMMED: Final = "".join(map(chr, range(33)))
 _MOST_DIGITS: Final = 19
 #: Maximum number of digits of a finite number's exponent.
 _MOST_EXPONENT: Final = 8
-_BITS: Final = struct.Struct(">f"), struct.Struct(">I")
-#: Midpoint of the largest float and 2^128: from here on a number is infinite as a float.
-_OVERFLOW: Final = 2.0**128 - 2.0**103
 
 
 def to_java(value: Value) -> str:
@@ -153,27 +149,13 @@ def _without_suffix(text: str) -> str:
 def parse_float(text: str | None) -> Float:
     """Parse as Java's ``Float.valueOf(text)``, rounded once."""
     value = parse_double(text)
-    if _between_floats(abs(value)):
-        # The double itself is rounded, so it does not show here which float is nearer to the text.
+    below, above = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
+    if round_float(below) != round_float(above) and math.isfinite(value):
+        # Rounding twice is right if the first time is to the odd one of the two doubles around the number.
         exact = _exact(str(text).strip(_TRIMMED))
-        if exact != value:
-            value = math.nextafter(value, math.inf if exact > value else -math.inf)
+        if exact != value and math.frexp(value)[0] * 2.0**53 % 2 == 0:
+            value = above if exact > value else below
     return Float(value)
-
-
-def _between_floats(value: float) -> bool:
-    """Return whether a double of 0 or more is exactly in the middle of two floats."""
-    rounded = round_float(value)
-    if rounded == value or math.isnan(value):
-        return False
-    if math.isinf(rounded):
-        return value == _OVERFLOW
-    as_float, as_bits = _BITS
-    bits: int = as_bits.unpack(as_float.pack(rounded))[0]
-    neighbour: float = as_float.unpack(as_bits.pack(bits + 1 if value > rounded else bits - 1))[0]
-    if math.isinf(neighbour):
-        neighbour = 2.0**128
-    return (rounded + neighbour) / 2 == value
 
 
 def _exact(text: str) -> Decimal | Fraction:

@@ -86,12 +86,11 @@ class Arithmetic(Node):
 
 @attrs.frozen
 class Compare(Node):
-    """``= <> < <= > >=``; ``operator_at`` is the offset of the operator."""
+    """``= <> < <= > >=``."""
 
     operator: str
     left: Node
     right: Node
-    operator_at: int
 
 
 @attrs.frozen

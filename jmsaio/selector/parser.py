@@ -180,7 +180,7 @@ class _Builder(Transformer[Token, Node]):
         return token
 
     def compare(self, left: Node, operator: Token, right: Node) -> Node:
-        return nodes.Compare(str(operator), left, right, _start(operator), at=left.at)
+        return nodes.Compare(str(operator), left, right, at=left.at)
 
     def between(self, subject: Node, *rest: Any) -> Node:
         return nodes.Between(subject, rest[-3], rest[-1], rest[0].type == "NOT", at=subject.at)
@@ -284,7 +284,8 @@ def jms_number(image: str) -> int | float:
 
 
 def _exact(exact: re.Match[str], image: str) -> int:
-    digits, base = next((exact[name], base) for name, base in _BASES if exact[name] is not None)
+    bases = (("hex", 16), ("octal", 8), ("decimal", 10))
+    digits, base = next((exact[name], base) for name, base in bases if exact[name] is not None)
     if len(digits.lstrip("0")) > _MOST_DIGITS:
         raise ValueError(f"{_short(image)} does not fit in 64 bits")
     value = int(digits, base)
@@ -293,9 +294,6 @@ def _exact(exact: re.Match[str], image: str) -> int:
             return BEYOND
         raise ValueError(f"{_short(image)} does not fit in 64 bits")
     return Long(value) if exact["long"] or value > INT_MAX else value
-
-
-_BASES = (("hex", 16), ("octal", 8), ("decimal", 10))
 
 
 def _approximate(image: str, suffix: str) -> float:
@@ -317,7 +315,9 @@ def starlight_number(image: str) -> int | float:
     if exact is None:
         return float(image)
     if exact["decimal"] is None:
-        return _exact_radix(exact, image)
+        if (number := _exact(exact, image)) is BEYOND:
+            raise ValueError(f"{_short(image)} does not fit in 64 bits")
+        return number
     digits = exact["decimal"]
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"{_short(image)} has more than {_MOST_DIGITS} digits")
@@ -326,13 +326,6 @@ def starlight_number(image: str) -> int | float:
     if INT_MIN <= low <= INT_MAX:
         return low
     return Long(value) if value <= LONG_MAX else nodes.Big(value)
-
-
-def _exact_radix(exact: re.Match[str], image: str) -> int:
-    value = _exact(exact, image)
-    if value is BEYOND:
-        raise ValueError(f"{_short(image)} does not fit in 64 bits")
-    return value
 
 
 def _short(image: str) -> str:

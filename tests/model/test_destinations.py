@@ -78,10 +78,6 @@ def test_names_and_looks() -> None:
     assert not hasattr(Queue("a"), "topic_name") and not hasattr(Topic("a"), "queue_name")
 
 
-def test_names_have_their_getters() -> None:
-    assert (Queue("a").get_queue_name(), Topic("a").get_topic_name()) == ("a", "a")
-
-
 @pytest.mark.parametrize("kind", [Queue, Topic, TemporaryQueue, TemporaryTopic])
 @pytest.mark.parametrize("name", ["", None, 5, b"a"])
 def test_a_name_is_needed(kind: type[Destination], name: Any) -> None:

@@ -6,7 +6,7 @@ Jakarta Messaging 3.1, 3.5 Message properties.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Final, NoReturn, Protocol, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, overload
 
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
@@ -15,6 +15,9 @@ from jmsaio.model.names import allowed_names, check_property_name
 from jmsaio.model.text import convert
 from jmsaio.model.values import INT_MAX, INT_MIN, Byte, Float, Long, Short, canonical_property, typed
 from jmsaio.model.wire import DELIVERY_COUNT
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsKeysAndGetItem
 
 #: Value of a property.
 Property = bool | int | float | str | None
@@ -256,14 +259,6 @@ class Properties:
         writable[name] = typed(kind, value, name)
 
 
-class _Keyed(Protocol):
-    """A mapping as ``dict.update`` accepts it."""
-
-    def keys(self) -> Iterable[str]: ...
-
-    def __getitem__(self, name: str, /) -> Property: ...
-
-
 class PropertyView(MutableMapping[str, Property]):
     """A message's properties as a mapping. JMS removes all properties or none, so ``del`` is refused."""
 
@@ -293,7 +288,7 @@ class PropertyView(MutableMapping[str, Property]):
         return self._message._has_property(name)
 
     @overload
-    def update(self, other: _Keyed, /, **more: Property) -> None: ...
+    def update(self, other: SupportsKeysAndGetItem[str, Property], /, **more: Property) -> None: ...
     @overload
     def update(self, other: Iterable[tuple[str, Property]] = (), /, **more: Property) -> None: ...
     def update(self, other: Any = (), /, **more: Property) -> None:
