@@ -279,7 +279,6 @@ class MessageProducer(AsyncClosing):
             return await self._ready(target)
 
     async def _ready(self, target: Target) -> tuple[Sender, Transaction | None]:
-        """Return sender and transaction for the first send in line; see ``_prepare``."""
         local = self._runtime.transaction
         while True:
             if self._closed or self._runtime.refuses():
@@ -308,8 +307,17 @@ class MessageProducer(AsyncClosing):
         return stamper.stamp(now, None if settings.disable_message_id else stamper.next_id(), settings, options)
 
     def _next_message_id(self) -> str:
-        """Return an unused message id of this producer, for correlation ids."""
+        """Return an unused message id, for correlation ids."""
         return self._stamper.next_id()
+
+    @property
+    def _settings(self) -> SendSettings:
+        self._check_open()
+        return self._stamper.settings
+
+    def _change(self, **given: Any) -> None:
+        self._check_open()
+        self._stamper.change(**given)
 
     @property
     def destination(self) -> Destination | None:
@@ -324,13 +332,11 @@ class MessageProducer(AsyncClosing):
     @property
     def delivery_mode(self) -> DeliveryMode:
         """The default delivery mode, initially PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
-        self._check_open()
-        return DeliveryMode(self._stamper.settings.delivery_mode)
+        return DeliveryMode(self._settings.delivery_mode)
 
     @delivery_mode.setter
     def delivery_mode(self, mode: DeliveryMode) -> None:
-        self._check_open()
-        self._stamper.change(delivery_mode=mode)
+        self._change(delivery_mode=mode)
 
     def get_delivery_mode(self) -> DeliveryMode:
         """Return ``delivery_mode``."""
@@ -339,13 +345,11 @@ class MessageProducer(AsyncClosing):
     @property
     def priority(self) -> int:
         """The default priority, initially 4. A value outside of 0 to 9 raises IllegalArgumentError."""
-        self._check_open()
-        return self._stamper.settings.priority
+        return self._settings.priority
 
     @priority.setter
     def priority(self, priority: int) -> None:
-        self._check_open()
-        self._stamper.change(priority=priority)
+        self._change(priority=priority)
 
     def get_priority(self) -> int:
         """Return ``priority``."""
@@ -354,8 +358,7 @@ class MessageProducer(AsyncClosing):
     @property
     def time_to_live(self) -> float:
         """The default time to live in seconds; initially 0, which means forever."""
-        self._check_open()
-        return self._stamper.settings.time_to_live / 1000
+        return self._settings.time_to_live / 1000
 
     @time_to_live.setter
     def time_to_live(self, value: Duration) -> None:
@@ -367,14 +370,12 @@ class MessageProducer(AsyncClosing):
 
     def set_time_to_live(self, value: Duration) -> None:
         """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
-        self._check_open()
-        self._stamper.change(time_to_live=value)
+        self._change(time_to_live=value)
 
     @property
     def delivery_delay(self) -> float:
         """The default delivery delay in seconds, initially 0."""
-        self._check_open()
-        return self._stamper.settings.delivery_delay / 1000
+        return self._settings.delivery_delay / 1000
 
     @delivery_delay.setter
     def delivery_delay(self, value: Duration) -> None:
@@ -386,8 +387,7 @@ class MessageProducer(AsyncClosing):
 
     def set_delivery_delay(self, value: Duration) -> None:
         """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
-        self._check_open()
-        self._stamper.change(delivery_delay=value)
+        self._change(delivery_delay=value)
 
     def set_delivery_mode(self, mode: DeliveryMode) -> None:
         """Set ``delivery_mode``."""
@@ -400,13 +400,11 @@ class MessageProducer(AsyncClosing):
     @property
     def disable_message_id(self) -> bool:
         """Whether messages are sent without JMSMessageID; initially False."""
-        self._check_open()
-        return self._stamper.settings.disable_message_id
+        return self._settings.disable_message_id
 
     @disable_message_id.setter
     def disable_message_id(self, value: bool) -> None:
-        self._check_open()
-        self._stamper.change(disable_message_id=value)
+        self._change(disable_message_id=value)
 
     def get_disable_message_id(self) -> bool:
         """Return ``disable_message_id``."""
@@ -415,13 +413,11 @@ class MessageProducer(AsyncClosing):
     @property
     def disable_message_timestamp(self) -> bool:
         """Whether messages are sent without JMSTimestamp; initially False."""
-        self._check_open()
-        return self._stamper.settings.disable_message_timestamp
+        return self._settings.disable_message_timestamp
 
     @disable_message_timestamp.setter
     def disable_message_timestamp(self, value: bool) -> None:
-        self._check_open()
-        self._stamper.change(disable_message_timestamp=value)
+        self._change(disable_message_timestamp=value)
 
     def get_disable_message_timestamp(self) -> bool:
         """Return ``disable_message_timestamp``."""

@@ -61,10 +61,10 @@ def current() -> CallbackContext | None:
 
 
 def listens(target: object) -> bool:
-    """Return whether this code runs in a message listener of ``target``, a session or connection.
+    """Return whether this code runs in a message listener of a session or connection.
 
-    A session or connection that is closing stays usable to its listeners until they return (Jakarta Messaging 3.1,
-    6.1.8 Closing a connection).
+    One that is closing stays usable to its listeners until they return (Jakarta Messaging 3.1, 6.1.8 Closing a
+    connection).
     """
     callback = current()
     return (

@@ -26,11 +26,7 @@ from jmsaio.model.public import public
 
 
 def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
-    """Return the listener as an object; check it before the send, so that the caller receives the error.
-
-    Raises:
-        IllegalArgumentError: it lacks one of the two functions.
-    """
+    """Return the listener as an object; raise IllegalArgumentError before the send if it lacks a function."""
     if isinstance(listener, tuple):
         if len(listener) != 2 or not all(map(callable, listener)):
             raise IllegalArgumentError("completion_listener as a pair is (on_completion, on_exception), two functions")
@@ -103,11 +99,7 @@ class Completions:
         future.add_done_callback(self._call_next)
 
     async def finish(self, timeout: float) -> None:
-        """Call the remaining listeners after session and workers have ended; sends without an outcome are in doubt.
-
-        Raises:
-            OperationTimeoutError: the listeners take longer than ``timeout`` seconds.
-        """
+        """Call the remaining listeners after session and workers have ended; sends without an outcome are in doubt."""
         self._ended = True
         self._call_next()
         with anyio.move_on_after(timeout) as scope:

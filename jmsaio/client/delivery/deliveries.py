@@ -1,14 +1,9 @@
 """``Deliveries``: a session's deliveries to the application, until they are acknowledged or redelivered.
 
-All ways to settle a delivery are implemented here: acknowledge, recover, commit, rollback and a failed listener. The
-ledger selects and removes the deliveries; then their inboxes settle the records at the receivers. Acknowledgements of
-single messages are grouped if that is cheaper: see ``Settlement``.
-
-A receiver's error is raised to the caller. In AUTO and DUPS_OK mode, which have no caller, and for acknowledgements
-that waited for the end of a turn, the consumer's next receive raises it. The transport decides what happens to a record
-whose acknowledgement was lost with the connection.
-
-A message that can't be read is handled according to the option ``malformed``.
+The ledger selects and removes the deliveries that a call settles; then their inboxes settle the records. A receiver's
+error is raised to the caller. In AUTO and DUPS_OK mode, which have no caller, and for acknowledgements that waited for
+the end of a turn (see ``Settlement``), the consumer's next receive raises it. The transport decides what happens to a
+record whose acknowledgement was lost with the connection.
 """
 
 from __future__ import annotations
@@ -47,7 +42,6 @@ class Deliveries:
     """The deliveries of one session, which is a ``Receiving`` to its messages.
 
     Attributes:
-        check_call: raises if the session must not be used.
         answer: answers a message in this session, as ``Message.reply``.
         delivered: called with each delivery that is not settled at once, and its inbox.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
@@ -70,10 +64,7 @@ class Deliveries:
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
-        """Record the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
-
-        Returns the delivery's number in the ledger, 0 if it is already settled.
-        """
+        """Record a delivery, return its number; AUTO and DUPS_OK acknowledge and return 0 unless ``deferred``."""
         message._session = self
         if self.self_acknowledging and not deferred:
             inbox.settlement.acknowledge_soon(record)
@@ -89,10 +80,7 @@ class Deliveries:
         return await self.answer(request, body, options)
 
     async def acknowledge(self, number: int) -> None:
-        """Acknowledge one delivery, and the others that the ledger's scope covers.
-
-        Only checks the call in AUTO, DUPS_OK and transacted sessions.
-        """
+        """Acknowledge the deliveries that the ledger's scope covers; the mode can leave nothing to do."""
         self.check_call()
         if self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED:
             return
@@ -109,11 +97,7 @@ class Deliveries:
         await self.carry_out(self.ledger.remove_all())
 
     async def acknowledge_one(self, number: int) -> None:
-        """Acknowledge one delivery, whatever the scope; in a transacted session commit does that.
-
-        Raises:
-            ObjectClosedError: the session was closed earlier, so the message is redelivered.
-        """
+        """Acknowledge one delivery, whatever the scope; in a transacted session commit does that."""
         if self.mode is AcknowledgeMode.TRANSACTED:
             return
         entry = self.ledger.remove(number)
@@ -126,10 +110,7 @@ class Deliveries:
             )
 
     async def carry_out(self, commands: Commands) -> None:
-        """Acknowledge at the transport; wait for the broker only if ``ackReceiptEnabled`` is set.
-
-        An inbox that fails does not affect the others: the first error is raised at the end.
-        """
+        """Acknowledge at each inbox, whatever others raise; wait for the broker only with ``ackReceiptEnabled``."""
         errors = FirstError(_settle_each(Settlement.acknowledge, commands))
         if self.receipt_timeout is not None:
             await errors.guard(partial(confirm_each, commands, self.receipt_timeout))
@@ -160,10 +141,7 @@ class Deliveries:
         await self.redeliver(self.ledger.remove_all())
 
     async def redeliver(self, commands: Commands) -> None:
-        """Redeliver records that were removed from the ledger, counted, in order, before later messages.
-
-        An inbox that fails does not affect the others: the first error is raised at the end.
-        """
+        """Redeliver records that were removed from the ledger, counted, in order, before later messages."""
         errors = FirstError()
         for inbox, records in commands:
             try:
@@ -180,10 +158,9 @@ class Deliveries:
             inbox.settlement.return_unsettled(records)
 
     def unreadable(self, inbox: Inbox, record: ReceivedRecord, error: MalformedMessageError) -> BytesMessage | None:
-        """Handle a record that can't be read according to the option ``malformed``.
+        """Handle a record that can't be read as ``malformed`` says; return None for a dead letter.
 
-        Returns the message for the application, or None for a dead letter. Raises ``error``, which can acknowledge the
-        message.
+        Raises ``error``, which can acknowledge the message, unless another option applies.
         """
         config = self.configuration
         if config.malformed == "deliver":
@@ -237,8 +214,6 @@ async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = Fa
 
     An inbox that is closed meanwhile raises, because the broker's answer was lost; with ``if_open`` it is skipped,
     because its close waited for its last acknowledgements.
-
-    Raises as ``Receiver.settle``, at the first error. Cancelling changes nothing.
     """
     for inbox, _ in commands:
         if not (if_open and inbox.closed):

@@ -19,11 +19,9 @@ class Filter:
     """Selects the records of a subscription for one consumer.
 
     Attributes:
-        is_local: whether noLocal excludes a record; None without noLocal.
         shared: whether other consumers share the subscription, so that rejected records can't be dropped.
         acknowledge_rejected: whether rejected records can be dropped: ``jms.acknowledgeRejectedMessages``, or the
             broker drops them if it can.
-        dead_letter_expired: whether expired messages become dead letters (``expired_messages``).
         subscription: the selectors that operators have set on the subscription.
         concerns_others: whether others might select records rejected here, so they are filtered even without a receive.
     """
@@ -47,11 +45,7 @@ class Filter:
         return self.selector is None and self.is_local is None and not excluding
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
-        """Return why ``record`` is rejected at ``now`` (ms), or None.
-
-        Raises:
-            MalformedMessageError: its properties can't be read.
-        """
+        """Return why ``record`` is rejected at ``now`` (ms), or None. Raises MalformedMessageError."""
         if record.may_expire and 0 < expiration(record) <= now:
             return Rejection.EXPIRED
         if self.subscription is not None:
@@ -65,7 +59,6 @@ class Filter:
         return None
 
     def fate(self, rejection: Rejection) -> Fate:
-        """Return the fate of a record that is rejected for this reason."""
         return fate(rejection, self.shared, self.acknowledge_rejected, self.dead_letter_expired)
 
 

@@ -1,8 +1,4 @@
-"""``Inbox``: a consumer's use of one subscription, with the records that were received and not delivered.
-
-Only its close is asynchronous. The session fills and filters it, consumers and listeners remove records, and records
-that the application returned are put at its front.
-"""
+"""``Inbox``: a consumer's use of one subscription, with the records that were received and not delivered."""
 
 from __future__ import annotations
 
@@ -69,15 +65,11 @@ class Inbox:
     Attributes:
         by_priority: deliver higher priorities first (``jms.enableJMSPriority``), among all received records: further
             records are read from the receiver at once, even while undelivered ones wait.
-        batch: maximum number of records in the inbox.
-        share: maximum bytes in the inbox, shared with others.
+        batch: maximum number of records in the inbox; ``share``: maximum bytes, shared with others.
         wanted: whether a receive or a listener waits for a record.
         failure: why the receiver ended.
         refusal: why currently nothing is received: the broker refuses the credentials.
-        attached: whether it has a consumer.
         more: whether the receiver might have records left after the last fill.
-        use_schema: whether its consumer decodes records with their schema.
-        session: the session of its last consumer.
     """
 
     destination: Destination

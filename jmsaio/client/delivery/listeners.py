@@ -25,12 +25,7 @@ from jmsaio.model.wire import DELIVERY_COUNT, ReceivedRecord
 
 @attrs.frozen(eq=False)
 class Listener:
-    """A message listener of one consumer.
-
-    Attributes:
-        decode: decodes a record to a message; None for one that became a dead letter.
-        consumer: the consumer, for the callback context.
-    """
+    """A consumer's message listener; ``decode`` returns None for a record that became a dead letter."""
 
     inbox: Inbox
     function: Callable[[Message], Any]

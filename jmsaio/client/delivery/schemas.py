@@ -66,8 +66,7 @@ class _FetchedSchema:
         reader: decodes its payloads; None: they stay bytes.
         unreadable: why messages with this schema can't be read, or None.
         unsupported: warning that messages stay bytes although they should be decoded with their schema, or None.
-        refused: whether reading it is not permitted. Permissions change, so it is fetched again for messages that
-            require it.
+        refused: whether reading it is not permitted; it is fetched again for messages that require it.
     """
 
     reader: SchemaReader | None = None
@@ -96,13 +95,9 @@ class Schemas:
     def reader(self, record: ReceivedRecord, required: bool) -> SchemaReader | None:
         """Return the reader of a record that has a schema; None if its payload stays bytes.
 
-        Args:
-            required: decode it with its schema or not at all (``useSchema``). Otherwise only the schema STRING is used,
-                and if the schema can't be fetched the payload stays bytes.
-
-        Raises:
-            SchemaNeededError: the schema was not fetched yet, or is required and the broker has not answered.
-            MalformedMessageError: the required schema does not exist, or is not valid.
+        ``required``: decode it with its schema or not at all (``useSchema``). Otherwise only the schema STRING is
+        used, and if the schema can't be fetched the payload stays bytes. Raises SchemaNeededError if it was not fetched
+        yet, or is required without an answer; MalformedMessageError if it is required and missing or not valid.
         """
         known = self._find(_key_of(record), required)
         if known is None:

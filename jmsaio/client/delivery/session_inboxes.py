@@ -38,12 +38,9 @@ _TOGETHER = 5
 
 @attrs.define(eq=False)
 class SessionInboxes:
-    """The inboxes of one session, filled one after the other.
+    """The inboxes of one session, with a consumer or lingering.
 
-    Attributes:
-        filled: called after inboxes were filled, to wake the callback workers.
-        open: inboxes with a consumer.
-        lingering: inboxes whose consumer is closed.
+    ``filled`` is called after inboxes were filled, to wake the callback workers.
     """
 
     transport: Transport
@@ -120,12 +117,9 @@ class SessionInboxes:
                 begun = time.perf_counter()
 
     def take_over(self, subscription: Subscription) -> Inbox | None:
-        """Return the inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
+        """Return a lingering inbox of the same subscription, which the caller then owns, or None.
 
-        The caller then owns it, and adds it again to ``open`` or with ``retain``.
-
-        Raises:
-            JMSError: a durable subscription with other terms, of which the session has unsettled deliveries.
+        Raises JMSError for a durable subscription with other terms, of which the session has unsettled deliveries.
         """
         same = [inbox for inbox in self.lingering if inbox.subscription.identity == subscription.identity]
         if any(inbox.subscription.properties != subscription.properties for inbox in same):
@@ -159,10 +153,7 @@ class SessionInboxes:
         return True
 
     async def settled(self, inbox: Inbox) -> None:
-        """Wait until a closed consumer's deliveries are settled, or another consumer took them over.
-
-        Cancelling changes nothing.
-        """
+        """Wait until a closed consumer's deliveries are settled, or another consumer took them over."""
         while inbox in self.lingering and self.ledger.concerns(inbox):
             await self._settled.wait()
 

@@ -73,9 +73,7 @@ class Settlement:
         max_at_once: number of immediate redeliveries before a message is returned to the broker with a delay.
         max_resting: maximum number of records of ``own`` that rest (see ``Siblings``).
         acks_at_once: whether acknowledgements are never grouped.
-        counts: counters of the inbox.
-        counting: whether records were redelivered inside this client and are unsettled, which the broker does not
-            count.
+        counting: whether records were redelivered inside this client and are unsettled.
         transferred: inboxes of siblings that have records of ``own``, by the record's ``id``.
     """
 
@@ -143,10 +141,9 @@ class Settlement:
             self._send_many()
 
     def acknowledge_for_caller(self, records: Sequence[ReceivedRecord]) -> None:
-        """Acknowledge records for a caller, who receives the receiver's error.
+        """Acknowledge at once in a new turn, so that the caller receives an error; later at the turn's end.
 
-        The first call of a turn acknowledges at once, so that its caller receives an error. Later calls in that turn
-        are sent together at its end, unless another receiver received some records, which might be closing.
+        Records of other receivers, which might be closing, never wait.
         """
         if self.acks_at_once or self._adopted:
             self.acknowledge(records)

@@ -51,10 +51,7 @@ class Siblings:
             self._arm()
 
     def leave(self, inbox: Member) -> list[ReceivedRecord]:
-        """Remove a consumer; return the records that it passed to others, if undelivered.
-
-        Its resting records are returned soon.
-        """
+        """Remove a consumer; return the undelivered records that it passed to others. Its resting ones return soon."""
         if inbox in self._members:
             self._members.remove(inbox)
         settlement = inbox.settlement
@@ -163,10 +160,7 @@ class Siblings:
 
 
 def siblings(broker: str, subscription: Subscription, timers: LoopTimers) -> Siblings:
-    """Return the consumers of this loop on a subscription of a broker.
-
-    Key-shared consumers have no siblings: the broker alone decides which of them receives a key.
-    """
+    """Return this loop's consumers of a subscription; none share Key_Shared ones, whose broker chooses the receiver."""
     if subscription.type is not SubscriptionType.SHARED:
         return Siblings(timers=timers)
     key = asyncio.get_running_loop(), broker, subscription.identity

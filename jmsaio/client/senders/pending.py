@@ -40,10 +40,7 @@ class Lines(dict[str, OrderedDict[object, asyncio.Future[None]]]):
 
     @asynccontextmanager
     async def turn(self, topic: str) -> AsyncIterator[None]:
-        """Wait for earlier sends. The record is sent in the same turn of the loop in which this is left.
-
-        Cancelling leaves the line; the others keep their order.
-        """
+        """Wait for earlier sends. The record is sent in the same turn of the loop in which this is left."""
         loop, ticket = asyncio.get_running_loop(), object()
         line = self.setdefault(topic, OrderedDict())
         line[ticket] = loop.create_future()
@@ -61,7 +58,6 @@ class Lines(dict[str, OrderedDict[object, asyncio.Future[None]]]):
 
 
 def _wake(line: OrderedDict[object, asyncio.Future[None]]) -> None:
-    """Wake the first ones, unless they are already awake."""
     for count, waiting in enumerate(line.values()):
         if waiting.done() or count == _TOGETHER:
             return
@@ -191,11 +187,7 @@ class PendingSends:
         last.confirmed(number)
 
     async def settle(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds until every send has its outcome. Cancelling changes nothing.
-
-        Raises:
-            OperationTimeoutError: some have none yet.
-        """
+        """Wait up to ``timeout`` seconds until every send has its outcome; raise OperationTimeoutError otherwise."""
         with anyio.move_on_after(timeout) as scope:
             # The scope is checked because it does not cancel a task that is woken in each turn.
             while self.count and not scope.cancel_called:
@@ -207,7 +199,7 @@ class PendingSends:
     def explained(self, error: JMSError) -> JMSError:
         """Return a copy of the error of a missing answer that names the lost connection, and has it as its cause.
 
-        Returns ``error`` itself if the connection is not known to be lost, or if it is another error or has a cause.
+        Returns ``error`` itself if no loss is known, it is another error, or it has a cause.
         """
         outage = self._outage()
         unanswered = isinstance(error, SendInDoubtError | OperationTimeoutError)
@@ -268,7 +260,7 @@ class TracedSend(PendingSend):
         super().set_exception(error)
 
     def cancel(self, msg: object = None) -> bool:
-        """Cancel the future; the message's outcome remains unknown to its sender."""
+        """Cancel the future; its sender does not learn the outcome."""
         cancelled = super().cancel(msg)
         if cancelled:
             call_trace(self.trace.failed, asyncio.CancelledError("the future of the send was cancelled"))

@@ -55,7 +55,6 @@ class PooledSender:
     Attributes:
         used: time of the last request for it, in seconds of the clock.
         limit: seconds without a send after which it is closed; None: never.
-        subscriptions: created subscriptions of queues on this topic.
         in_pool: False once it closes.
     """
 
@@ -128,7 +127,6 @@ class Restoring:
             self._unfinished.discard(topic)
 
     async def _log_missing(self, topic: str, name: str) -> None:
-        """Log that a subscription was missing."""
         whole, partition = split_partition(topic)
         if partition < 0 or await self._has_partitions(whole):
             _log.warning(
@@ -213,10 +211,9 @@ class SenderPool:
         schema: Schema | None = None,
         by_group: bool = False,
     ) -> PooledSender | None:
-        """Return the entry of the open sender to a topic, which callers can cache for the sends of one millisecond.
+        """Return the entry of the open sender to a topic; None if ``open`` must open it, or create its subscription.
 
-        It is valid while it is ``in_pool`` and its sender is not ``outdated``. None if ``open`` must open the sender or
-        create the queue's subscription first.
+        Callers can cache it for one millisecond's sends while it is ``in_pool``, unless its sender is ``outdated``.
         """
         key = self._key(topic, transacted, schema, by_group)
         entry = self._entries.get(key)
@@ -243,18 +240,12 @@ class SenderPool:
         schema: Schema | None = None,
         by_group: bool = False,
     ) -> Sender:
-        """Return the sender to a topic, opened if necessary.
+        """Return the sender to a topic, opened if necessary; a topic and several queues can share it.
 
         A queue's subscription is created before its first send (``jms.precreateQueueSubscription``), so that the queue
-        stores the messages. A topic and several queues can share one sender.
-
-        Raises:
-            ObjectClosedError: the factory is closed.
-            InvalidDestinationError: a temporary destination that was deleted.
-            TransportError: the broker refuses, or can't be reached. If the broker does not answer, all callers that
-                wait for this sender fail at once, not one after the other.
-
-        Cancelling leaves no half-open sender.
+        stores the messages. Raises ObjectClosedError once the factory is closed, InvalidDestinationError for a deleted
+        temporary destination, and TransportError. If the broker does not answer, all callers that wait for this sender
+        fail at once, not one after the other. Cancelling leaves no half-open sender.
         """
         turn = self._opening.setdefault(topic, _Turn())
         before = turn.unanswered
@@ -353,10 +344,7 @@ class SenderPool:
         await self._close_all([key for key in self._entries if key[0] == topic], timeout)
 
     async def close_idle(self) -> None:
-        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner.
-
-        A sender with unconfirmed messages counts as used.
-        """
+        """Close senders unused for ``jms.producerAutoCloseTimeoutSec``, those to temporary destinations sooner."""
         now = self._timers.clock.steady()
         for key, entry in list(self._entries.items()):
             if entry.limit is None or now - entry.used <= entry.limit or self._entries.get(key) is not entry:
@@ -370,7 +358,6 @@ class SenderPool:
                 await self._close_all([key], self.config.close_timeout)
 
     async def _close_when_idle(self) -> None:
-        """Close idle senders at intervals, while there are senders with a limit."""
         try:
             while limits := [entry.limit for entry in self._entries.values() if entry.limit is not None]:
                 await self._timers.sleep(max(_SHORTEST_CHECK, min(limits) / 4))
@@ -406,7 +393,6 @@ class SenderPool:
             entry.closed.set()
 
     async def _make_room(self) -> None:
-        """Close senders until the open ones and those being opened stay within the limit."""
         await self.close_idle()
         while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
             await self._close_all([next(iter(self._entries))], self.config.close_timeout)

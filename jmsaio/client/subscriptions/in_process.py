@@ -71,9 +71,8 @@ def release_client_id(broker: str, client_id: str) -> None:
 def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Callable[[], None]:
     """Register a consumer of a named subscription; return the function that unregisters it.
 
-    Raises:
-        JMSError: it is active with another topic, selector or kind (durable and non-durable ones can have the same
-            Pulsar name), or it is unshared and has a consumer.
+    Raises JMSError if it is active with another topic, selector or kind (durable and non-durable ones can have the same
+    Pulsar name), or is unshared and has a consumer.
     """
     uses = _subscriptions.setdefault((broker, name), [])
     kind = use.kind.value
@@ -140,7 +139,6 @@ async def unsubscribe(
 
 
 def _named(topic: Topic, namespace: str) -> tuple[str, ...]:
-    """Return the topics of a destination that the application named."""
     destination = as_destination(topic)
     found = resolve(destination, namespace).topics if isinstance(destination, Topic) else ()
     if not found:

@@ -123,7 +123,7 @@ def subscription_name(
     unique: str,
     non_durable: Container[SubscriptionType] = (),
 ) -> str:
-    """Return the name of the Pulsar subscription of a topic's consumer. See ``plan``."""
+    """Return the name of the Pulsar subscription of a topic's consumer."""
     if request.kind is ConsumerKind.SIMPLE:
         return unique if _type(request.kind, config) in non_durable else f"{SUBSCRIPTION_PREFIX}{unique}"
     name = durable_name(client_id, request.name or "")
@@ -148,11 +148,8 @@ def plan(
 ) -> Subscription:
     """Turn a request into a subscription of the transport. Raises as ``check``.
 
-    Args:
-        unique: a name that no other subscription has.
-        non_durable: types on which a subscription that is not durable is always deleted with its consumer.
-        connection_id: carried by messages of the connection.
-        sent_selector: the selector, if the broker is to run it.
+    ``unique`` is a name that no other subscription has; consumers on the types ``non_durable`` take their subscriptions
+    with them. The broker runs ``sent_selector``, and finds ``connection_id`` in the messages of the connection.
     """
     resolved = resolve(request.destination, config.system_namespace)
     if request.kind is ConsumerKind.QUEUE:

@@ -50,11 +50,9 @@ _OFTEN = 1.0
 
 @attrs.define(eq=False)
 class SubscriptionSelectors:
-    """The selectors of one subscription, by topic, as last read.
+    """The selectors of one subscription, by whole topic, as last read.
 
-    Attributes:
-        by_topic: its selectors; for a partitioned topic by the name of the whole topic.
-        read: time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
+    ``read`` is the time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
     """
 
     subscription: Subscription
@@ -134,9 +132,8 @@ class SubscriptionSelectors:
 class SelectorReader:
     """Reads the selectors of the subscriptions that a connection consumes, and updates them.
 
-    Attributes:
-        admin: reads them; without it they are unknown.
-        period: seconds between two readings of a subscription (``jms.refreshServerSideFiltersPeriod``); 0: read once.
+    Without ``admin`` they are unknown. ``period``: seconds between two readings, 0: read once
+    (``jms.refreshServerSideFiltersPeriod``).
     """
 
     admin: Admin | None
@@ -153,12 +150,8 @@ class SelectorReader:
     async def open(self, subscription: Subscription) -> SubscriptionSelectors:
         """Return the selectors of a subscription to which a new consumer has subscribed.
 
-        Warns once if a selector should run at a broker without the plugin.
-
-        Raises:
-            InvalidSelectorError: a selector can't be parsed, so the plugin delivers nothing.
-
-        Cancelling changes nothing.
+        Warns once if a selector should run at a broker without the plugin. Raises InvalidSelectorError if one can't be
+        parsed, so that the plugin delivers nothing.
         """
         key = (subscription.identity, subscription.metadata.get(DESTINATION_TYPE))
         selectors = self._known.get(key)
