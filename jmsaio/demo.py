@@ -11,7 +11,7 @@ import inspect
 import textwrap
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -184,20 +184,11 @@ CHAPTERS = (
 )
 
 
-class Stage(Protocol):
-    """Output of the tour."""
-
-    async def open(self, number: int, chapter: Chapter) -> None:
-        """Show the beginning of a chapter."""
-
-    async def say(self, text: str) -> None:
-        """Show an event."""
-
-    async def close(self) -> None:
-        """Show the end of the tour."""
+#: Shows the beginning of a chapter with its number, and returns the function that reports its events.
+Show = Callable[[int, Chapter], Awaitable[Say]]
 
 
-async def tour(stage: Stage, chapters: tuple[Chapter, ...] = CHAPTERS) -> None:
+async def tour(show: Show, chapters: tuple[Chapter, ...] = CHAPTERS) -> None:
     """Play the chapters, in order, on an embedded broker of their own.
 
     Raises the errors of chapters. Cancelling closes the connection.
@@ -205,6 +196,4 @@ async def tour(stage: Stage, chapters: tuple[Chapter, ...] = CHAPTERS) -> None:
     broker = f"memory://demo-{uuid.uuid4().hex[:8]}?enableTransaction=true"
     async with jmsaio.connect(broker, client_id="demo") as connection:
         for number, chapter in enumerate(chapters, 1):
-            await stage.open(number, chapter)
-            await chapter.play(connection, stage.say)
-    await stage.close()
+            await chapter.play(connection, await show(number, chapter))

@@ -32,7 +32,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     OperationTimeoutError,
 )
-from jmsaio.model.arguments import WIDTH, brief, shown
+from jmsaio.model.arguments import WIDTH, brief
 from jmsaio.model.version import __version__
 
 #: Advice by class of error; the first match wins.
@@ -49,23 +49,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-class _App(click.Group):
-    """The command group, which finds a subcommand of another group by its name alone."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; name those with a subcommand of that name if there is none."""
-        if args and self.get_command(ctx, args[0]) is None:
-            groups = [each for each in self.commands.values() if isinstance(each, click.Group) and not each.hidden]
-            found = [f"'jmsaio {each.name} {args[0]}'" for each in groups if args[0] in each.commands]
-            if found:
-                ctx.fail(f"No such command {shown(args[0])}; there is {' and '.join(found)}")
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=_App,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing found, 4 messages lost, 5 something left out, "

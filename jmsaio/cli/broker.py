@@ -126,17 +126,12 @@ def status(directory: Path | None, output: Output) -> int:
 @click.option(
     "-n", "--lines", type=click.IntRange(min=0), default=50, show_default=True, help="Number of lines to show."
 )
-@click.option("-F", "--follow", is_flag=True, help="Also show new lines, until interrupted or the broker stops.")
 @_directory
-def logs(lines: int, follow: bool, directory: Path | None) -> int:
-    """Show the end of the broker's log."""
+def logs(lines: int, directory: Path | None) -> int:
+    """Show the end of the broker's log. To follow it: tail -F, with the file that 'jmsaio broker status' names."""
     from jmsaio import launcher
 
-    if not follow:
-        click.echo(launcher.logs(lines, directory=directory), nl=False)
-        return OK
-    for line in launcher.follow(lines, directory=directory):
-        click.echo(line)
+    click.echo(launcher.logs(lines, directory=directory), nl=False)
     return OK
 
 

@@ -1,7 +1,7 @@
 """Run a real Apache Pulsar broker on this machine, with transactions and Starlight's server-side selector filter.
 
 No Docker: the broker runs on Java 17 or newer from artifacts that Maven downloads once. `fetch` downloads them;
-`start`, `stop`, `status`, `logs` and `follow` control one broker per state directory; `pack_filter` writes the filter
+`start`, `stop`, `status` and `logs` control one broker per state directory; `pack_filter` writes the filter
 to a folder for brokers that run elsewhere. All calls block; from a coroutine use ``anyio.to_thread.run_sync``.
 
     from jmsaio import launcher
@@ -20,7 +20,7 @@ if sys.platform == "win32":
 
 from jmsaio.launcher.broker import fetch, start, status, stop
 from jmsaio.launcher.errors import DownloadError, PortTakenError, StartError, ToolError
-from jmsaio.launcher.logfile import follow, logs
+from jmsaio.launcher.logfile import logs
 from jmsaio.launcher.maven import JAVA_CLIENT, Progress, fetch_jars, pack_filter
 from jmsaio.launcher.settings import BROKER_VERSION, StartOptions, cache_directory, state_directory
 from jmsaio.launcher.state import BrokerStatus
@@ -40,7 +40,6 @@ __all__ = [
     "cache_directory",
     "fetch",
     "fetch_jars",
-    "follow",
     "logs",
     "missing",
     "pack_filter",

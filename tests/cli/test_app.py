@@ -45,7 +45,6 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     ("arguments", "code", "words"),
     [
         (["nosuch"], 2, "No such command"),
-        (["redrive"], 2, "No such command 'redrive'; there is 'jmsaio dlq redrive'"),
         (["queus"], 2, "Did you mean 'queues'"),
         (["send"], 2, "DESTINATION"),
         *(

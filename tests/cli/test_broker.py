@@ -102,12 +102,10 @@ def test_stop_and_status(calls: Calls, capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(capsys.readouterr().out) == {"running": False}
 
 
-def test_logs_are_printed_once_or_followed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(launcher, "logs", lambda lines, *, directory: f"{lines} lines\n")
-    monkeypatch.setattr(launcher, "follow", lambda lines, *, directory: iter(["a", "b"]))
     assert main(["broker", "logs", "-n", "3"]) == 0
-    assert main(["broker", "logs", "--follow"]) == 0
-    assert capsys.readouterr().out == "3 lines\na\nb\n"
+    assert capsys.readouterr().out == "3 lines\n"
 
 
 def test_filter_prints_where_the_archive_is(

@@ -1,4 +1,4 @@
-"""``jmsaio spark dlq``: reports dead letters as a table, in Markdown and as a chart."""
+"""``jmsaio spark dlq``: reports dead letters as a table and as a chart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from jmsaio.cli.common.connecting import (
     Command,
@@ -95,22 +94,6 @@ def table_of(summary: Summary, width: int | None) -> Text:
     return table_text(lines, order, {letters, redriven, size}, width)
 
 
-def markdown_of(summary: Summary) -> str:
-    """Write the groups as a Markdown table, and the samples as a list."""
-    head, *rest = lines_of(summary)
-    rows = [head, ["---"] * len(head), *rest]
-    table = "".join(f"| {' | '.join(map(_escape_markdown, row))} |\n" for row in rows)
-    samples = "".join(f"- {_escape_markdown(each)}\n" for each in samples_of(summary))
-    return f"{table}\n{samples}" if samples else table
-
-
-def _escape_markdown(text: str) -> str:
-    """Escape Markdown and HTML."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("\n", " ")
-
-
 def draw(summary: Summary, file: Path) -> None:
     """Draw the largest groups to ``file``: number of dead letters, and age of the oldest.
 
@@ -169,7 +152,6 @@ def _letter_options(command: Command) -> Command:
     "--groups", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N",
     help="Maximum number of groups.",
 )  # fmt: skip
-@click.option("--markdown", is_flag=True, help="Write the report in Markdown.")
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -179,7 +161,7 @@ def _letter_options(command: Command) -> Command:
 @session_options
 def report(
     source: Source, destination: str, topic: bool, of: str | None, selector: str | None,
-    names: tuple[str, ...], pending: bool, bodies: bool, groups: int, markdown: bool, picture: Path | None,
+    names: tuple[str, ...], pending: bool, bodies: bool, groups: int, picture: Path | None,
     master: str, conf: dict[str, str], output: Output,
 ) -> int:  # fmt: skip
     """Count the dead letters in DESTINATION by origin, subscription, JMSType and properties; nothing is acknowledged.
@@ -188,10 +170,6 @@ def report(
     """
     from jmsaio.spark.jobs.dead_letters import ReportOrder, report_dead_letters
 
-    if markdown and output.as_json:
-        if click.get_current_context().get_parameter_source("output") is ParameterSource.COMMANDLINE:
-            raise click.UsageError("give --markdown or --json, not both")
-        output = Output(as_json=False)
     if picture is not None:
         _require_picture(picture)
     order = ReportOrder(
@@ -202,10 +180,7 @@ def report(
         summary = report_dead_letters(start(), order)
     if picture is not None and summary["groups"]:
         draw(summary, picture)
-    if markdown:
-        click.echo(markdown_of(summary), nl=False)
-    else:
-        _write_report(output, summary)
+    _write_report(output, summary)
     return OK
 
 

@@ -1,4 +1,4 @@
-"""``jmsaio spark dlq``: arguments, output and exit codes; the report as a table, in Markdown, and as bars."""
+"""``jmsaio spark dlq``: arguments, output and exit codes; the report as a table and as bars."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from jmsaio.cli.app import main
 from jmsaio.cli.common.output import OK, USAGE
-from jmsaio.cli.spark.dlq import draw, lines_of, markdown_of, samples_of, table_of
+from jmsaio.cli.spark.dlq import draw, lines_of, samples_of, table_of
 from tests.cli.spark.jobs import GROUP, URL, Jobs, last
 
 UNKNOWN = {
@@ -34,24 +34,11 @@ def test_each_group_is_a_line_and_what_is_unknown_is_empty() -> None:
     assert len(lines_of(summary())) == 1
 
 
-def test_nothing_of_a_message_is_taken_for_markdown() -> None:
-    evil = {**GROUP, "type": "<script>|[a](b)`c`", "samples": []}
-    text = markdown_of(summary(evil))
-    assert "\\<script\\>\\|\\[a\\](b)\\`c\\`" in text
-    assert text.splitlines()[1] == "|" + " --- |" * 9
-
-
 def test_the_table_keeps_names_whole_on_a_narrow_terminal() -> None:
     head, line, last = table_of(summary(GROUP), 40).plain.splitlines()
     assert (head.split()[0], line.split()[0]) == ("origin", "orders")
     assert last.startswith("no room for: ")
     assert len(table_of(summary(GROUP), None).plain.splitlines()) == 2
-
-
-def test_samples_stand_below_the_table_of_markdown() -> None:
-    assert markdown_of(summary(GROUP)).splitlines()[3:] == [
-        "", "- orders jms-queue tea E\\|U: ID:1:2:-1 at 1:2 of dead: a \\\\x1bb",
-    ]  # fmt: skip
 
 
 def test_a_sample_without_a_body_is_a_place() -> None:
@@ -107,11 +94,6 @@ def test_a_report_in_text_is_a_table_with_samples(
     assert total == "3 dead letters, 90 bytes, 1 of them redriven before"
 
 
-def test_a_report_in_markdown_is_written_when_it_is_piped_too(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*REPORT, "--markdown"]) == OK
-    assert capsys.readouterr().out.startswith("| origin | subscription | JMSType | region | letters |")
-
-
 def test_without_dead_letters_a_report_says_so(jobs: Jobs, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     jobs.groups = []
     assert main([*REPORT, "--no-json", "--picture", str(tmp_path / "x.svg")]) == OK
@@ -127,7 +109,6 @@ def test_a_picture_is_drawn(jobs: Jobs, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([*REPORT, "--markdown", "--json"], "not both"),
         ([*REPORT, "--picture", "x.txt"], "ends with .svg, .png or .pdf"),
     ],
 )
