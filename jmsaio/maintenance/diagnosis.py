@@ -19,8 +19,6 @@ from jmsaio.errors import JMSError
 _TESTED = "4"
 #: Maximum difference of the two clocks, in seconds.
 _SKEW = 2.0
-#: Maximum number of topics listed by name.
-_SHOWN = 3
 
 
 class CheckState(enum.Enum):
@@ -44,8 +42,6 @@ class Facts:
             the right. ``same cluster``: the REST interface lists a reader that was opened at the broker. ``version`` of
             the broker. ``skew``: seconds that this machine's clock is ahead. ``settings`` of the broker by name.
             ``policies`` of the namespace; None if it does not exist. ``transactions``: the broker has a coordinator.
-            ``open transactions``: each that holds topics of the namespace back: id, role or None, age in seconds,
-            topics.
     """
 
     config: Configuration
@@ -87,7 +83,6 @@ class Check:
     _judge: Judge
 
     def judge(self, facts: Facts) -> tuple[CheckState, str]:
-        """Return the state, and what was found."""
         try:
             return self._judge(facts)
         except JMSError as error:
@@ -171,15 +166,6 @@ def _transactions(facts: Facts) -> tuple[CheckState, str]:
     return _warn_if(not enabled, "enabled" if enabled else "disabled")
 
 
-def _open_transactions(facts: Facts) -> tuple[CheckState, str]:
-    found = [
-        f"transaction {id}{'' if owner is None else f' of {owner}'}, open for {age:.0f} s, holds back "
-        f"{', '.join(topics[:_SHOWN])}{f' and {len(topics) - _SHOWN} more' if len(topics) > _SHOWN else ''}"
-        for id, owner, age, topics in facts.known("open transactions")
-    ]
-    return _warn_if(bool(found), "; ".join(found) or "none is open for more than 10 s")
-
-
 def _filter(facts: Facts) -> tuple[CheckState, str]:
     own = facts.policy("entryFilters", {}).get("entryFilterNames")
     names = _names(own or facts.setting("entryFilterNames"))
@@ -213,14 +199,6 @@ def _types(facts: Facts) -> tuple[CheckState, str]:
     return CheckState.OK, ", ".join(sorted(types))
 
 
-def _retention(facts: Facts) -> tuple[CheckState, str]:
-    own = facts.policy("retention_policies", {})
-    minutes = str(own.get("retentionTimeInMinutes", facts.setting("defaultRetentionTimeInMinutes")))
-    size = str(own.get("retentionSizeInMB", facts.setting("defaultRetentionSizeInMB")))
-    kept = f"acknowledged messages are kept for {minutes} minutes and up to {size} MB (-1: no limit)"
-    return CheckState.OK, "acknowledged messages are deleted" if "0" in (minutes, size) else kept
-
-
 def _backlog(facts: Facts) -> tuple[CheckState, str]:
     policies = [quota["policy"] for quota in facts.policy("backlog_quota_map", {}).values()]
     limits = [facts.setting(f"backlogQuotaDefaultLimit{unit}") for unit in ("Bytes", "Second")]
@@ -241,10 +219,6 @@ def _clock(facts: Facts) -> tuple[CheckState, str]:
     if abs(skew) <= _SKEW:
         return CheckState.OK, f"within {_SKEW:g} s of the broker's"
     return CheckState.WARNING, f"{abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the broker's"
-
-
-def _metadata(facts: Facts) -> tuple[CheckState, str]:
-    return CheckState.OK, f"maxConsumerMetadataSize={facts.setting('maxConsumerMetadataSize')}"
 
 
 _GRANT = "pulsar-admin namespaces grant-permission NAMESPACE --role ROLE --actions"
@@ -272,10 +246,6 @@ CHECKS = (
           "Transacted sessions with enableTransaction=true fail, here and in Java; emulated transactions work.",
           "set transactionCoordinatorEnabled=true and systemTopicEnabled=true; in a cluster, also run"
           " 'bin/pulsar initialize-transaction-coordinator-metadata' once", _transactions),
-    Check("open transactions", "Does an open transaction hold messages back?",
-          "No consumer of these topics receives what is sent after its first message, until it ends.",
-          "let its client commit or roll back, or lower its transaction_timeout: 'jmsaio guide reliability'",
-          _open_transactions),
     Check("filter", "Is Starlight's selector filter installed?",
           "The broker sends all messages to clients, which apply their selectors.",
           "'jmsaio broker filter FOLDER' writes it; set entryFilterNames=jms and entryFiltersDirectory", _filter),
@@ -294,7 +264,6 @@ CHECKS = (
           _switch(_AUTO_SUBSCRIPTION, "autoSubscriptionCreationOverride", _AUTO_SUBSCRIPTION)),
     Check("subscription types", "Are the types of queues and topics allowed?",
           "Consumers of the other types are refused.", "add them to subscriptionTypesEnabled", _types),
-    Check("retention", "How long are acknowledged messages kept?", "", "", _retention),
     Check("backlog quota", "Is everything kept that no one has received yet?",
           "Messages that were not received are deleted when the quota is reached.",
           "choose the policy producer_request_hold or producer_exception", _backlog),
@@ -316,5 +285,4 @@ CHECKS = (
           "set activeConsumerFailoverDelayTimeMillis=0", _zero("activeConsumerFailoverDelayTimeMillis")),
     Check("clock", "Do this machine's clock and the broker's agree?",
           "Messages expire, and delayed ones arrive, too early or too late.", "synchronize both clocks", _clock),
-    Check("consumer metadata", "How long can a selector be that the broker applies?", "", "", _metadata),
 )  # fmt: skip

@@ -6,9 +6,8 @@ A message to purge is only acknowledged.
 from __future__ import annotations
 
 import asyncio
-import enum
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import anyio
@@ -37,12 +36,10 @@ _ACKNOWLEDGED: Final = 30.0
 MAX_ERRORS: Final = 5
 
 
-class Left(enum.Enum):
-    """Reason why a message was not sent."""
-
-    TOO_OFTEN = "redriven too often"
-    NO_ORIGIN = "no origin"
-    FAILED = "failed"
+#: Reasons why a message was not sent.
+TOO_OFTEN: Final = "redriven too often"
+NO_ORIGIN: Final = "no origin"
+FAILED: Final = "failed"
 
 
 @attrs.define(kw_only=True)
@@ -52,16 +49,16 @@ class TransferResult:
     Attributes:
         sent: number of messages sent, or to be sent in a dry run, by the full name of the target topic; of a purge, the
             number acknowledged.
-        left: number left, by the value of the reason (``Left``).
+        left: number left, by reason.
         errors: reasons why some failed, or the call failed after it had begun; a few sentences.
         complete: all unacknowledged messages up to the end were received; False if other consumers hold some, or the
             call failed.
     """
 
     topic: str
-    sent: dict[str, int] = attrs.field(factory=dict)
+    sent: Counter[str] = attrs.field(factory=Counter)
     not_selected: int = 0
-    left: dict[str, int] = attrs.field(factory=dict)
+    left: Counter[str] = attrs.field(factory=Counter)
     errors: Sequence[str] = ()
     complete: bool = False
 
@@ -104,23 +101,6 @@ async def transfer_range(
 
     Cancelling loses nothing: no message is acknowledged before the broker has stored its copy.
     """
-    async with _opened(transport, configuration, request, part, progress) as work:
-        failed = False
-        try:
-            await work.run()
-        except JMSError as error:  # messages sent before are also reported
-            failed = True
-            work.result.errors = (str(error), *work.result.errors)
-        await work.finish(failed)
-    return work.result
-
-
-@asynccontextmanager
-async def _opened(
-    transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange,
-    progress: TransferProgress | None,
-) -> AsyncIterator[_Work]:  # fmt: skip
-    """Receive a range; at the end, return what is left to the broker."""
     consumed: Cursor | None = None
     if part.copied_from is not None:
         consumed = await require_admin(transport).cursor(part.topic, part.copied_from)
@@ -142,10 +122,17 @@ async def _opened(
     progress = progress or TransferProgress()
     work = _Work(transport, configuration, request, part, selector, target, receiver, woken, progress, consumed)
     try:
-        yield work
+        failed = False
+        try:
+            await work.run()
+        except JMSError as error:  # messages sent before are also reported
+            failed = True
+            work.result.errors = (str(error), *work.result.errors)
+        await work.finish(failed)
     finally:
         with anyio.CancelScope(shield=True):
             await work.aclose()
+    return work.result
 
 
 class _Copy(NamedTuple):
@@ -160,8 +147,8 @@ class _Work:
     """The work on one range.
 
     Args:
-        woken: set when records arrive.
         target: None if each message has its own.
+        woken: set when records arrive.
         consumed: of a copy, what the queue's subscription had acknowledged at the beginning: it is not copied.
     """
 
@@ -211,7 +198,6 @@ class _Work:
                 return
 
     async def _wait_for_outcomes(self) -> None:
-        """Wait until few enough records are in flight."""
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(_CONFIRMED):
@@ -239,11 +225,9 @@ class _Work:
             self._retain(record)
 
     def _is_limited(self) -> bool:
-        """Return True if no further message is to be selected."""
         return self._request.limit is not None and self._selected >= self._request.limit
 
     async def _decide(self, record: ReceivedRecord) -> None:
-        """Send, acknowledge or retain a message."""
         try:
             if self._consumed is not None and self._consumed.is_acknowledged(record.message_id):
                 self._pass(record)
@@ -263,7 +247,7 @@ class _Work:
                 if await self._send(record, target):
                     return
         except JMSError as error:
-            self._skip(Left.FAILED, f"{record.message_id}: {error}")
+            self._skip(FAILED, f"{record.message_id}: {error}")
         self._retain(record)
 
     def _pass(self, record: ReceivedRecord) -> None:
@@ -289,7 +273,7 @@ class _Work:
         return False
 
     def _count(self, target: str) -> None:
-        self.result.sent[target] = self.result.sent.get(target, 0) + 1
+        self.result.sent[target] += 1
         self._progress.sent += 1
 
     def _find_target(self, wire: Mapping[str, str]) -> str | None:
@@ -299,12 +283,12 @@ class _Work:
             return target  # the plan has checked it
         if target is None:
             text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
-            self._skip(Left.NO_ORIGIN, text)
+            self._skip(NO_ORIGIN, text)
         elif split_partition(target)[0] == split_partition(self._part.topic)[0]:
             text = f"{target} is the dead letter topic itself: name another destination (--to)"
-            self._skip(Left.FAILED, text)
+            self._skip(FAILED, text)
         elif redrive_count(wire) >= self._request.max_redrives:
-            self._skip(Left.TOO_OFTEN, "")
+            self._skip(TOO_OFTEN, "")
         else:
             return target
         return None
@@ -318,7 +302,7 @@ class _Work:
                 self._stored.add(source)
                 self._acknowledge(records)
             else:
-                self._skip(Left.FAILED, f"{target}: {error}")
+                self._skip(FAILED, f"{target}: {error}")
                 for record in records:
                     self._retain(record)
         self._progress.changed(self._progress)
@@ -332,8 +316,8 @@ class _Work:
     def _retain(self, record: ReceivedRecord) -> None:
         self._retained += self._receiver.set_aside([record])
 
-    def _skip(self, why: Left, text: str) -> None:
-        self.result.left[why.value] = self.result.left.get(why.value, 0) + 1
+    def _skip(self, why: str, text: str) -> None:
+        self.result.left[why] += 1
         self.result.report(text)
 
     async def finish(self, failed: bool) -> None:
@@ -349,7 +333,7 @@ class _Work:
             self.result.report(str(error))
 
     async def _has_seen_all(self) -> bool:
-        """Return True if no other consumer holds any: whether the last one was received does not show that."""
+        """Return whether no other consumer holds any: receiving the last one does not show that."""
         if self._is_limited():
             return True
         admin = self._transport.admin

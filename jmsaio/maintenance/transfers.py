@@ -8,7 +8,8 @@ import time
 import uuid
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Self
 
 import anyio
@@ -45,9 +46,8 @@ async def transfer_all(
 ) -> list[TransferResult]:  # fmt: skip
     """Carry out a request for all topics and partitions, concurrently unless it has a limit.
 
-    A copy that was interrupted, repeated with the same request, continues: what was recorded as copied is not copied
-    again. A purge without selector and limit also removes messages that consumers hold. Raises as ``plan_transfer`` and
-    ``transfer_range``.
+    A copy that was interrupted, repeated with the same request, continues. A purge without selector and limit also
+    removes messages that consumers hold. Raises as ``plan_transfer`` and ``transfer_range``.
     """
     job = _Job(transport, configuration, request, require_admin(transport), progress or TransferProgress())
     ranges = await plan_transfer(transport, configuration, request)
@@ -58,15 +58,14 @@ async def transfer_all(
     return await job.carry_out(ranges)
 
 
-def describe(job: str, request: TransferRequest, results: Iterable[TransferResult], began: float) -> dict[str, Any]:
+def describe(job: str, request: TransferRequest, results: Sequence[TransferResult], began: float) -> dict[str, Any]:
     """Combine the results of several topics for a summary in JSON.
 
     ``targets`` has the number sent, or to be sent, by topic; ``left`` the number by reason; ``unseen`` the topics where
     other consumers hold messages; ``errors`` a few sentences. ``began`` is a time of ``time.monotonic``.
     """
-    results = list(results)
-    targets: Counter[str] = sum((Counter(each.sent) for each in results), Counter())
-    left: Counter[str] = sum((Counter(each.left) for each in results), Counter())
+    targets = sum((each.sent for each in results), Counter[str]())
+    left = sum((each.left for each in results), Counter[str]())
     errors = dict.fromkeys(text for each in results for text in each.errors)
     return {
         "job": job,
@@ -93,28 +92,22 @@ class _Job:
     progress: TransferProgress
 
     async def carry_out(self, ranges: Sequence[TransferRange]) -> list[TransferResult]:
-        """Transfer all ranges."""
-        self.progress.total = await self._backlog(ranges)
+        with suppress(NotFoundError):  # a subscription is yet to be created
+            backlogs = [await self.admin.backlog(part.topic, part.subscription) for part in ranges]
+            self.progress.total = sum(backlogs)
         if self.request.limit is None:
             return await together(self._transfer(part, self.request) for part in ranges)
         found: list[TransferResult] = []
         left = self.request.limit
         for part in ranges:
             found.append(await self._transfer(part, attrs.evolve(self.request, limit=left)))
-            left -= sum(found[-1].sent.values())
+            left -= found[-1].sent.total()
             if left <= 0:
                 break
         return found
 
     async def _transfer(self, part: TransferRange, request: TransferRequest) -> TransferResult:
         return await transfer_range(self.transport, self.configuration, request, part, self.progress)
-
-    async def _backlog(self, ranges: Iterable[TransferRange]) -> int | None:
-        """Return the number of messages on the subscriptions; None if one does not exist yet."""
-        try:
-            return sum([await self.admin.backlog(part.topic, part.subscription) for part in ranges])
-        except NotFoundError:
-            return None
 
     async def copy(self, ranges: Sequence[TransferRange]) -> list[TransferResult]:
         """Begin or continue a copy of the ranges of the queue's subscription, from which nothing is received."""
@@ -144,7 +137,7 @@ class _Job:
         self.progress.seen += count
         self.progress.sent += count
         self.progress.changed(self.progress)
-        return TransferResult(topic=part.topic, sent={part.topic: count} if count else {}, complete=True)
+        return TransferResult(topic=part.topic, sent=Counter({part.topic: count} if count else {}), complete=True)
 
     async def _waiting(self, part: TransferRange) -> int:
         """Return the number of unacknowledged messages; beyond the broker's limit for counting them, of entries."""
@@ -231,6 +224,5 @@ class CopyCursors:
             await to_the_end(self.admin.delete_subscription(topic, self.name))
 
     async def _properties(self) -> dict[str, Mapping[str, str]]:
-        """Return the properties of each subscription, by topic."""
         found = {topic: (await self.admin.stats(topic)).subscriptions.get(self.name) for topic in self.topics}
         return {topic: one.properties for topic, one in found.items() if one is not None}

@@ -52,7 +52,7 @@ def test_what_is_missing_comes_with_the_consequence_and_what_to_do(
     ]
     assert "warning  transactions: disabled" in lines
     assert lines[-1].startswith("unknown  filter, batch acknowledgement, ")
-    assert lines[-1].endswith(r"clock, consumer metadata: not known: no\x1b[1m date")
+    assert lines[-1].endswith(r"failover delay, clock: not known: no\x1b[1m date")
     assert found["asked"] == ("pulsar://h:6650", "persistent://a/b/q")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.errors import BrokerUnavailableError, InvalidSelectorError
 from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
-from jmsaio.maintenance.transferring import Left
+from jmsaio.maintenance.transferring import FAILED, NO_ORIGIN, TOO_OFTEN
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, ReceivedRecord
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, Transport
@@ -45,7 +45,7 @@ async def test_a_message_keeps_its_first_id_and_is_left_when_it_failed_too_often
         await letters.fail()
     assert len(places) == 1
     done = await letters.redrive(max_redrives=2)
-    assert (done.sent, done.left) == ({}, {Left.TOO_OFTEN.value: 1})
+    assert (done.sent, done.left) == ({}, {TOO_OFTEN: 1})
     assert texts(await letters.waiting(letters.dead)) == ["poison"]
     assert await letters.waiting() == []
 
@@ -68,7 +68,7 @@ async def test_a_selector_that_is_none_is_refused_before_anything_is_taken(lette
 async def test_a_letter_that_tells_no_origin_is_left_unless_a_destination_is_named(letters: Letters) -> None:
     await letters.harness.fill(letters.dead, message("lost"))
     done = await letters.redrive()
-    assert (done.sent, done.left) == ({}, {Left.NO_ORIGIN.value: 1})
+    assert (done.sent, done.left) == ({}, {NO_ORIGIN: 1})
     assert "without REAL_TOPIC" in done.errors[0]
     assert (await letters.redrive(to=Queue(letters.topic))).sent == {letters.topic: 1}
     (back,) = await letters.waiting()
@@ -81,7 +81,7 @@ async def test_a_letter_is_left_where_its_origin_would_not_keep_it(letters: Lett
     await letters.harness.fill(letters.dead, message("x", REAL_TOPIC=gone))
     await letters.harness.fill(letters.dead, message("loop", REAL_TOPIC=letters.dead))
     done = await letters.redrive()
-    assert (done.sent, done.left) == ({}, {Left.FAILED.value: 2})
+    assert (done.sent, done.left) == ({}, {FAILED: 2})
     assert any(f"{gone} no longer exists" in each for each in done.errors)
     await letters.harness.admin.create_topic(gone)
     assert any(f"{gone} has no subscription" in each for each in (await letters.redrive()).errors)

@@ -12,7 +12,7 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError
 from jmsaio.maintenance import transferring as module
-from jmsaio.maintenance.transferring import Left, TransferResult
+from jmsaio.maintenance.transferring import FAILED, TransferResult
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Transport
 from tests.kit.records import texts
@@ -126,7 +126,7 @@ async def test_a_letter_that_could_not_be_sent_stays(letters: Letters, broker: E
     await letters.put("a", "b")
     broker.faults.fail_sends(topic=letters.topic)
     done = await letters.redrive()
-    assert (done.sent, done.left, done.complete) == ({letters.topic: 1}, {Left.FAILED.value: 1}, True)
+    assert (done.sent, done.left, done.complete) == ({letters.topic: 1}, {FAILED: 1}, True)
     assert done.errors[0].startswith(f"{letters.topic}: the message was not stored")
     assert texts(await letters.waiting()) == ["b"]
     assert texts(await (await letters.inbox(letters.dead)).rest()) == ["a"]

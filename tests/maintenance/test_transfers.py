@@ -176,8 +176,9 @@ async def test_each_partition_is_purged(letters: Letters) -> None:
 
 
 def test_a_summary_adds_up_what_became_of_each_topic() -> None:
-    one = TransferResult(topic="a", sent={"t": 2}, not_selected=1, left={"failed": 1}, errors=("why",), complete=True)
-    other = attrs.evolve(one, topic="b", sent={"t": 1, "s": 4}, not_selected=0, left={"failed": 2}, complete=False)
+    one = TransferResult(topic="a", sent=Counter(t=2), not_selected=1, left=Counter(failed=1), complete=True)
+    one.report("why")
+    other = attrs.evolve(one, topic="b", sent=Counter(t=1, s=4), not_selected=0, left=Counter(failed=2), complete=False)
     request = TransferRequest(destination=Queue("a"))
     found = describe("move", request, [one, other], 0.0)
     assert found.pop("seconds") > 0

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Protocol
@@ -30,9 +29,7 @@ from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 
 #: Maximum seconds of one call, and of all calls for one fact.
 _CALL, _LIMIT = 10.0, 20.0
-_AT_REST = ("settings", "policies", "transactions", "open transactions", "administer", "skew")
-#: Milliseconds for which a transaction is open before it is listed.
-_LONG = 10_000
+_AT_REST = ("settings", "policies", "transactions", "administer", "skew")
 
 
 class _Connected(Transport, Protocol):
@@ -107,7 +104,6 @@ async def _ask_rest(admin: RestAdmin, namespace: str, found: dict[str, Any]) -> 
         group.start_soon(_note, found, "settings", _read(admin, *settings))
         group.start_soon(_note, found, "policies", _read(admin, *policies))
         group.start_soon(_note, found, "transactions", _has_transactions(admin))
-        group.start_soon(_note, found, "open transactions", _holders(admin, namespace))
 
 
 async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> None:
@@ -206,37 +202,6 @@ async def _has_transactions(admin: RestAdmin) -> bool:
             raise
         return False
     return True
-
-
-async def _holders(admin: RestAdmin, namespace: str) -> list[tuple[str, str | None, float, list[str]]]:
-    """Return the transactions that have been open for 10 s and hold topics of the namespace back.
-
-    Each with its id, its client's role if the broker reports it, the seconds since it was begun, and the topics.
-    """
-    all_of = "/admin/v3/transactions"
-    found: dict[str, Any] = {}
-    try:
-        for coordinator in await _read(admin, f"{all_of}/coordinators", "transactions"):
-            path = f"{all_of}/slowTransactions/{_LONG}?coordinatorId={coordinator['id']}"
-            with suppress(NotFoundError):  # no client has used it since its broker started
-                found |= await _read(admin, path, "transactions (a superuser)")
-    except AdminError as error:
-        if NO_TRANSACTIONS not in error.reason:
-            raise
-    with understanding("open transactions"):
-        now = time.time()
-        return [
-            (name, one.get("owner"), now - int(one["openTimestamp"]) / 1000, topics)
-            for name, one in found.items() if (topics := _held_topics(one, namespace))
-        ]  # fmt: skip
-
-
-def _held_topics(transaction: Mapping[str, Any], namespace: str) -> list[str]:
-    front = f"persistent://{namespace}/"
-    return sorted(
-        topic.removeprefix(front) for topic, one in transaction["producedPartitions"].items()
-        if topic.startswith(front) and one.get("startPosition") is not None
-    )  # fmt: skip
 
 
 async def _read(admin: RestAdmin, path: str, right: str) -> Any:

@@ -16,10 +16,8 @@ from jmsaio.config import Configuration, load
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError
 from jmsaio.launcher import auth
 from jmsaio.maintenance.diagnosis import CHECKS, Facts
-from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.pulsar.admin import facts as module
-from jmsaio.transport.registry import collect_facts, connected
+from jmsaio.transport.registry import collect_facts
 from tests.support.broker import LaunchedBroker, TestBroker
 from tests.support.secure import SecureBroker
 
@@ -83,27 +81,6 @@ async def test_a_broker_of_ours_has_everything(pulsar_broker: TestBroker, transp
     assert -2 < facts.known("skew") < 2 and facts.known("version")[0].isdigit()
 
 
-async def test_a_transaction_that_holds_a_topic_back_is_found(
-    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LONG", 0)
-    namespace = f"public/doctor-{uuid.uuid4().hex[:12]}"
-    call(pulsar_broker, "PUT", f"namespaces/{namespace}")
-    config = load(f"{pulsar_broker.url}&jms.systemNamespace={namespace}", transport="wire")
-    async with connected(config) as transport:
-        await transport.ready_for_transactions(30)
-        transaction = await transport.begin(60)
-        for topic in (f"{namespace}/held", "public/default/doctor-elsewhere"):
-            options = SenderOptions(config.producer, lambda *_: None, transacted=True)
-            sender = await transport.open_sender(f"persistent://{topic}", options)
-            sender.send(OutgoingRecord(b"", {}), 0, transaction)
-            await sender.drain(30)
-        [(_, owner, age, topics)] = (await examine(config)).known("open transactions")
-        assert (owner, topics) == (None, ["held"]) and -2 < age < 60
-        await transaction.abort()
-        assert (await examine(config)).known("open transactions") == []
-
-
 async def test_a_broker_without_transactions_refuses_transacted_sessions_at_once(other_broker: LaunchedBroker) -> None:
     """With the settings to change."""
     async with jmsaio.connect(other_broker.url, enable_transaction=True) as connection:
@@ -142,7 +119,6 @@ async def test_policies_of_the_namespace_are_found(other_broker: LaunchedBroker)
         "subscriptionTypesEnabled": ["Exclusive", "Failover", "Shared"],
         "delayedDelivery": {"active": True, "tickTime": 100},
         "backlogQuota": {"limitSize": 10**7, "policy": "producer_exception"},
-        "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100},
     }  # fmt: skip
     call(other_broker, "PUT", f"namespaces/{namespace}")
     for name, value in policies.items():
@@ -152,7 +128,6 @@ async def test_policies_of_the_namespace_are_found(other_broker: LaunchedBroker)
     assert names(facts, "warning") == {
         "authentication", "transactions", "filter", "batch acknowledgement", "inactive topics", "failover delay"
     }  # fmt: skip
-    assert "for 10 minutes" in next(check for check in CHECKS if check.name == "retention").judge(facts)[1]
 
 
 async def test_a_namespace_that_does_not_exist_is_missing(pulsar_broker: TestBroker) -> None:
