@@ -310,7 +310,6 @@ class MessageProducer(AsyncClosing):
         """Return an unused message id, for correlation ids."""
         return self._stamper.next_id()
 
-    @property
     def _settings(self) -> SendSettings:
         self._check_open()
         return self._stamper.settings
@@ -332,7 +331,7 @@ class MessageProducer(AsyncClosing):
     @property
     def delivery_mode(self) -> DeliveryMode:
         """The default delivery mode, initially PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
-        return DeliveryMode(self._settings.delivery_mode)
+        return DeliveryMode(self._settings().delivery_mode)
 
     @delivery_mode.setter
     def delivery_mode(self, mode: DeliveryMode) -> None:
@@ -345,7 +344,7 @@ class MessageProducer(AsyncClosing):
     @property
     def priority(self) -> int:
         """The default priority, initially 4. A value outside of 0 to 9 raises IllegalArgumentError."""
-        return self._settings.priority
+        return self._settings().priority
 
     @priority.setter
     def priority(self, priority: int) -> None:
@@ -358,7 +357,7 @@ class MessageProducer(AsyncClosing):
     @property
     def time_to_live(self) -> float:
         """The default time to live in seconds; initially 0, which means forever."""
-        return self._settings.time_to_live / 1000
+        return self._settings().time_to_live / 1000
 
     @time_to_live.setter
     def time_to_live(self, value: Duration) -> None:
@@ -375,7 +374,7 @@ class MessageProducer(AsyncClosing):
     @property
     def delivery_delay(self) -> float:
         """The default delivery delay in seconds, initially 0."""
-        return self._settings.delivery_delay / 1000
+        return self._settings().delivery_delay / 1000
 
     @delivery_delay.setter
     def delivery_delay(self, value: Duration) -> None:
@@ -400,7 +399,7 @@ class MessageProducer(AsyncClosing):
     @property
     def disable_message_id(self) -> bool:
         """Whether messages are sent without JMSMessageID; initially False."""
-        return self._settings.disable_message_id
+        return self._settings().disable_message_id
 
     @disable_message_id.setter
     def disable_message_id(self, value: bool) -> None:
@@ -413,7 +412,7 @@ class MessageProducer(AsyncClosing):
     @property
     def disable_message_timestamp(self) -> bool:
         """Whether messages are sent without JMSTimestamp; initially False."""
-        return self._settings.disable_message_timestamp
+        return self._settings().disable_message_timestamp
 
     @disable_message_timestamp.setter
     def disable_message_timestamp(self, value: bool) -> None:
