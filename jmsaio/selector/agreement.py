@@ -15,7 +15,7 @@ import attrs
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.headers import FIELDS
-from jmsaio.selector import check, generate, nodes
+from jmsaio.selector import generate, nodes
 from jmsaio.selector.nodes import Node, Refused, refusal
 from jmsaio.selector.parser import parse
 from jmsaio.selector.selector import CACHED
@@ -52,7 +52,7 @@ def plugin_selector(text: str) -> PluginSelector:
     _parse_as_plugin(text)
     try:
         tree = parse(text)
-        check.check(tree)
+        generate.compile_selector(tree)
         _compare(tree, exact=True)
     except Refused as error:
         return PluginSelector(text, None, f"column {error.at + 1}: {error.reason}")

@@ -1,9 +1,12 @@
-"""Checked syntax tree to Python source: one function for each selector, which reads the texts of a record.
+"""Syntax tree to Python source: one function for each selector, which reads the texts of a record.
 
 It is one expression per term of the outermost AND or OR, with a return as soon as the result is known. A
 term of the form ``name operator literal`` reads the raw property, checks whether the type mark is the usual one, and
 compares in place; everything else uses the functions of `evaluation`. Results are True, False and None.
 Names and strings of the selector are inserted into the source through ``repr`` only.
+
+Operands of impossible types are refused on the way (Jakarta Messaging 3.1, 3.8.1 Message selector). A name can have any
+type until a message is evaluated; the types of literals, arithmetic and conditions are known at once.
 """
 
 from __future__ import annotations
@@ -11,15 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from jmsaio.model.headers import FIELDS
 from jmsaio.model.values import Double, Float
 from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ, ReceivedRecord
 from jmsaio.selector import evaluation, nodes
 from jmsaio.selector.like import matcher
-from jmsaio.selector.nodes import Node
+from jmsaio.selector.nodes import Node, Refused
+from jmsaio.selector.parser import BEYOND
 
 #: Returns the value of a JMS header, or of a property JMSX, of a record.
 ReadHeader = Callable[[ReceivedRecord, str], object]
 Matches = Callable[[ReceivedRecord, ReadHeader], bool | None]
+
+#: Headers that selectors can't use.
+FORBIDDEN: Final = frozenset(header.name for header in FIELDS if not header.selectable)
+_ALLOWED: Final = [header.name for header in FIELDS if header.selectable]
 
 #: Values of short texts, whose look-up is faster than parsing.
 _SMALL: Final = {str(value): value for value in range(1_000)}
@@ -38,7 +47,7 @@ _GLOBALS: Final[dict[str, object]] = {
 
 
 def compile_selector(tree: Node) -> Matches:
-    """Compile a checked tree."""
+    """Compile a tree. Raises Refused, with the offset of the operand, for one that can't have the required type."""
     return _Source().compiled(tree)  # type: ignore[no-any-return]  # made by exec
 
 
@@ -52,18 +61,21 @@ class _Source:
 
     def compiled(self, tree: Node) -> Any:
         tree = nodes.bare(tree)
-        body = self.sequence(tree) if isinstance(tree, (nodes.And, nodes.Or)) else [f"return {self.condition(tree, 0)}"]
+        if isinstance(tree, (nodes.And, nodes.Or)):
+            body = self.sequence(tree)
+        else:
+            body = [f"return {self.condition(tree, 0, 'the selector')}"]
         lines = ["def evaluate(record, header):", " get = record.get", *(f" {line}" for line in body)]
         exec(compile("\n".join((*self.parts, *lines)), "<selector>", "exec"), self.globals)
         return self.globals["evaluate"]
 
     def sequence(self, tree: nodes.And | nodes.Or) -> list[str]:
         """Write the terms of the outermost AND (OR): return at the first FALSE (TRUE), remember UNKNOWN."""
-        ends, other = ("False", "True") if isinstance(tree, nodes.And) else ("True", "False")
+        word, ends, other = ("AND", "False", "True") if isinstance(tree, nodes.And) else ("OR", "True", "False")
         lines = ["unknown = False"]
         for term in tree.terms:
             lines += [
-                f"t = {self.condition(nodes.bare(term), 0)}",
+                f"t = {self.condition(term, 0, f'each side of {word}')}",
                 f"if t is not {other}:",
                 f" if t is {ends}: return {ends}",
                 " unknown = True",
@@ -72,95 +84,103 @@ class _Source:
 
     # Conditions
 
-    def condition(self, node: Node, level: int) -> str:
-        """Return an expression with the value True, False or None."""
+    def condition(self, node: Node, level: int, where: str) -> str:
+        """Return an expression with the value True, False or None; ``where`` names the node in an error."""
         node = nodes.bare(node)
         if level >= _MOST_NESTING:
-            return self.part(self.condition(node, 0))
+            return self.part(self.condition(node, 0, where))
         match node:
             case nodes.And(terms=terms) | nodes.Or(terms=terms):
                 return self.joined(terms, isinstance(node, nodes.And), level)
             case nodes.Not(operand=operand):
-                return f"opposite({self.condition(operand, level + 1)})"
+                return f"opposite({self.condition(operand, level + 1, 'the operand of NOT')})"
             case nodes.Compare():
                 return self.comparison(node, level + 1)
             case nodes.Between(subject=subject, low=low, high=high, negated=negated):
-                operands = ", ".join(self.operand(part, level + 1) for part in (subject, low, high))
+                where = "each operand of BETWEEN"
+                operands = ", ".join(self.number(part, level + 1, where) for part in (subject, low, high))
                 return f"{'not_between' if negated else 'between'}({operands})"
             case nodes.In():
                 return self.membership(node)
             case nodes.Like():
                 return self.likeness(node)
             case nodes.IsNull(subject=subject, negated=negated):
-                assert isinstance(subject, nodes.Name)  # ensured by the type pass
-                return f"({self.raw(subject.name)} is {'not ' if negated else ''}None)"
-            case nodes.Literal(value=value):
+                return f"({self.raw(_identifier(subject, 'IS NULL'))} is {'not ' if negated else ''}None)"
+            case nodes.Literal(value=bool(value)):
                 return repr(value)
             case nodes.Name():
-                return f"truth({self.operand(node, level + 1)})"
-        raise AssertionError(node)  # excluded by the type pass
+                return f"truth({self.typed(_name(node))})"
+        raise Refused(f"{where} must be a condition, this is {_describe(node)}", node.at)
 
     def joined(self, terms: tuple[Node, ...], conjunction: bool, level: int) -> str:
         """Return an AND or OR inside another condition, as a balanced tree of pairs."""
+        word, ends, other = ("AND", "False", "True") if conjunction else ("OR", "True", "False")
         if len(terms) == 1:
-            return self.condition(terms[0], level)
+            return self.condition(terms[0], level, f"each side of {word}")
         if level >= _MOST_NESTING:
             return self.part(self.joined(terms, conjunction, 0))
         half = len(terms) // 2
         left = self.joined(terms[:half], conjunction, level + 1)
         right = self.joined(terms[half:], conjunction, level + 1)
-        ends, other = ("False", "True") if conjunction else ("True", "False")
         first, second = self.fresh(), self.fresh()
         return (
             f"({ends} if ({first} := {left}) is {ends} else {first} if ({second} := {right}) is {other} else {second})"
         )
 
     def comparison(self, node: nodes.Compare, level: int) -> str:
-        """Return a comparison of two operands; a name and a literal have a separate, faster form."""
         operator, left, right = node.operator, nodes.bare(node.left), nodes.bare(node.right)
+        if operator in ("=", "<>"):
+            one, other = (self.value(side, level, "each side of the comparison") for side in (left, right))
+            _check_families(left, right, operator)
+        else:
+            one, other = (self.number(side, level, f"each side of {operator}") for side in (left, right))
         if isinstance(left, nodes.Literal) and isinstance(right, nodes.Name):
             operator, left, right = _FLIPPED[operator], right, left
         function = evaluation.COMPARISONS[operator].__name__
         if isinstance(left, nodes.Name) and isinstance(right, nodes.Literal):
             return self.against(left.name, _PYTHON[operator], function, right.value)
-        return f"{function}({self.value(left, level)}, {self.value(right, level)})"
+        return f"{function}({one}, {other})"
 
-    def value(self, node: Node, level: int) -> str:
-        """Return an operand of ``=`` or ``<>``, which can also be a condition in parentheses."""
-        return (
-            self.condition(node, level) if isinstance(nodes.bare(node), nodes.CONDITIONS) else self.operand(node, level)
-        )
+    # Operands: expressions with a canonical value, None or MISMATCH
 
-    # Operands
-
-    def operand(self, node: Node, level: int) -> str:
-        """Return an expression with a canonical value, None or MISMATCH."""
-        node = nodes.bare(node)
-        if level >= _MOST_NESTING:
-            return self.part(self.operand(node, 0))
-        match node:
-            case nodes.Name(name=name):
-                return self.typed(name)
+    def value(self, node: Node, level: int, where: str) -> str:
+        """Return an operand of ``=`` or ``<>``: a string, number, Boolean, or a condition in parentheses."""
+        match nodes.bare(node):
             case nodes.Literal(value=value):
-                return self.constant(value)
+                return self.constant(_in_range(value, node.at))
+            case nodes.Name() | nodes.Sign() | nodes.Arithmetic():
+                return self.number(node, level, where)
+        return self.condition(node, level, where)
+
+    def number(self, node: Node, level: int, where: str) -> str:
+        """Return an operand that is a number, or a name, which might be one."""
+        if level >= _MOST_NESTING:
+            return self.part(self.number(node, 0, where))
+        match nodes.bare(node):
+            case nodes.Name() as name:
+                return self.typed(_name(name))
+            case nodes.Literal(value=int() | float() as value) if not isinstance(value, bool):
+                return self.constant(_in_range(value, node.at))
             case nodes.Sign(sign=sign, operand=operand):
-                return f"{'negate' if sign == '-' else 'positive'}({self.operand(operand, level + 1)})"
-            case nodes.Arithmetic(first=first, rest=((operator, second),)):
-                return f"combine({operator!r}, {self.operand(first, level + 1)}, {self.operand(second, level + 1)})"
+                inner = self.number(operand, level + 1, f"the operand of {sign}")
+                return f"{'negate' if sign == '-' else 'positive'}({inner})"
             case nodes.Arithmetic(first=first, rest=rest):
-                operators = self.constant(tuple(operator for operator, _ in rest))
-                operands = ", ".join(self.operand(part, level + 1) for part in (first, *(part for _, part in rest)))
-                return f"fold({operators}, ({operands}))"
-        raise AssertionError(node)  # excluded by the type pass
+                parts = ((rest[0][0], first), *rest)
+                texts = [self.number(part, level + 1, f"each side of {operator}") for operator, part in parts]
+                if len(rest) == 1:
+                    return f"combine({rest[0][0]!r}, {texts[0]}, {texts[1]})"
+                return f"fold({self.constant(tuple(operator for operator, _ in rest))}, ({', '.join(texts)}))"
+            case other:
+                raise Refused(f"{where} must be a number or a name, this is {_describe(other)}", node.at)
 
     def likeness(self, node: nodes.Like) -> str:
         """Return a LIKE with a precompiled test; anything but a string is FALSE for both forms."""
-        assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
+        name = _identifier(node.subject, "LIKE")
         escape = None if node.escape is None else str(node.escape.value)
         test = self.constant(matcher(str(node.pattern.value), escape))
         value = self.fresh()
         return (
-            f"(None if ({value} := {self.typed(node.subject.name)}) is None "
+            f"(None if ({value} := {self.typed(name)}) is None "
             f"else type({value}) is str and {'not ' if node.negated else ''}{test}({value}))"
         )
 
@@ -216,8 +236,7 @@ class _Source:
         return f"(None if ({value} := {self.raw(name)}) is None else {fast} if {usual} else {slow})"
 
     def membership(self, node: nodes.In) -> str:
-        assert isinstance(node.subject, nodes.Name)  # ensured by the type pass
-        name, values = node.subject.name, self.constant(frozenset(node.values))
+        name, values = _identifier(node.subject, "IN"), self.constant(frozenset(node.values))
         slow = f"inside({self.typed(name)}, {values})"
         slow = f"opposite({slow})" if node.negated else slow
         if _is_header(name):
@@ -225,6 +244,51 @@ class _Source:
         value = self.fresh()
         fast = f"{value} {'not in' if node.negated else 'in'} {values}"
         return f"(None if ({value} := get({name!r})) is None else {fast} if {_unmarked(name)} else {slow})"
+
+
+def _check_families(left: Node, right: Node, operator: str) -> None:
+    """Refuse a Boolean literal compared with another literal: TRUE and FALSE are not names of properties."""
+    match left, right:
+        case nodes.Literal(value=one), nodes.Literal(value=other) if isinstance(one, bool) is not isinstance(
+            other, bool
+        ):
+            reason = f"{_describe(left)} {operator} {_describe(right)} compares a Boolean with a non-Boolean"
+            raise Refused(f"{reason}; TRUE and FALSE can't be names", left.at)
+
+
+def _identifier(node: Node, word: str) -> str:
+    if not isinstance(node, nodes.Name):
+        what = f"{_describe(node)}{' in parentheses' if isinstance(node, nodes.Parentheses) else ''}"
+        raise Refused(f"the left side of {word} must be the name of a header or property, this is {what}", node.at)
+    return _name(node)
+
+
+def _name(node: nodes.Name) -> str:
+    if node.name in FORBIDDEN:
+        allowed = f"{', '.join(_ALLOWED[:-1])} and {_ALLOWED[-1]}"
+        raise Refused(f"the header {node.name} can't be used in a selector; allowed are {allowed}", node.at)
+    return node.name
+
+
+def _in_range(value: object, at: int) -> object:
+    if value is BEYOND:
+        raise Refused("9223372036854775808 fits in 64 bits only directly after a minus", at)
+    return value
+
+
+def _describe(node: Node) -> str:
+    match nodes.bare(node):
+        case nodes.Literal(value=bool(value)):
+            return str(value).upper()
+        case nodes.Literal(value=str()):
+            return "a string"
+        case nodes.Literal():
+            return "a number"
+        case nodes.Name(name=name):
+            return f"the name {name}"
+        case nodes.Sign() | nodes.Arithmetic():
+            return "arithmetic"
+    return "a condition"
 
 
 def _is_header(name: str) -> bool:

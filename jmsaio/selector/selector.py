@@ -73,13 +73,11 @@ class Selector:
 
 @functools.lru_cache(maxsize=CACHED)
 def _compiled(text: str) -> Matches:
-    from jmsaio.selector import check, generate
+    from jmsaio.selector.generate import compile_selector
     from jmsaio.selector.nodes import Refused, refusal
     from jmsaio.selector.parser import parse
 
-    tree = parse(text)
     try:
-        check.check(tree)
+        return compile_selector(parse(text))
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
-    return generate.compile_selector(tree)

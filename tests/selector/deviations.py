@@ -16,7 +16,7 @@ import attrs
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.selector import evaluation, nodes, parser
-from jmsaio.selector.check import FORBIDDEN
+from jmsaio.selector.generate import FORBIDDEN
 from jmsaio.selector.nodes import Big, Node
 from tests.selector.generator import Values
 
