@@ -22,7 +22,7 @@ from jmsaio.model.durations import Duration
 from jmsaio.model.headers import OF_APPLICATION
 from jmsaio.model.messages.kinds import MessageLike, Sendable, is_foreign, outgoing, write_back
 from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.properties import Property, PropertyView
+from jmsaio.model.messages.properties import Property, PropertyView, TypedGetters
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.public import created_by, public
 
@@ -30,7 +30,7 @@ from jmsaio.model.public import created_by, public
 @public
 @created_by("context.create_producer")
 @attrs.define(eq=False)
-class JMSProducer:
+class JMSProducer(TypedGetters):
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
     Property getters convert and raise as ``Message``'s.
@@ -173,41 +173,8 @@ class JMSProducer:
         """See ``Message.get_property_names``."""
         return self._template.get_property_names()
 
-    def get_object_property(self, name: str) -> Property:
-        """See ``Message.get_object_property``."""
-        return self._template.get_object_property(name)
-
-    def get_boolean_property(self, name: str) -> bool:
-        """See ``Message.get_boolean_property``."""
-        return self._template.get_boolean_property(name)
-
-    def get_byte_property(self, name: str) -> int:
-        """See ``Message.get_byte_property``."""
-        return self._template.get_byte_property(name)
-
-    def get_short_property(self, name: str) -> int:
-        """See ``Message.get_short_property``."""
-        return self._template.get_short_property(name)
-
-    def get_int_property(self, name: str) -> int:
-        """See ``Message.get_int_property``."""
-        return self._template.get_int_property(name)
-
-    def get_long_property(self, name: str) -> int:
-        """See ``Message.get_long_property``."""
-        return self._template.get_long_property(name)
-
-    def get_float_property(self, name: str) -> float:
-        """See ``Message.get_float_property``."""
-        return self._template.get_float_property(name)
-
-    def get_double_property(self, name: str) -> float:
-        """See ``Message.get_double_property``."""
-        return self._template.get_double_property(name)
-
-    def get_string_property(self, name: str) -> str | None:
-        """See ``Message.get_string_property``."""
-        return self._template.get_string_property(name)
+    def _property(self, name: str) -> Property:
+        return self._template._property(name)
 
     @property
     def jms_correlation_id(self) -> str | None:

@@ -39,7 +39,57 @@ class MessageSource(Protocol):
         """Return one property, or None; called on each access by the application, but not for JMSX properties."""
 
 
-class Properties:
+class TypedGetters:
+    """JMS's getters of properties; a missing one is read as None. JMS decides what converts to what."""
+
+    __slots__ = ()
+
+    def _property(self, name: str) -> Property:
+        raise NotImplementedError
+
+    def get_object_property(self, name: str) -> Property:
+        """Return a property in the type in which it was set, or None."""
+        return self._property(name)
+
+    def _converted(self, name: str, target: type) -> Any:
+        return convert(self._property(name), target, name, "property")
+
+    def get_boolean_property(self, name: str) -> bool:
+        """Return a property as boolean; False if missing, or a text other than "true". Raises MessageFormatError."""
+        return bool(self._converted(name, bool))
+
+    def get_byte_property(self, name: str) -> int:
+        """Return a property as byte. Raises MessageFormatError, and NumberFormatError even if missing."""
+        return int(self._converted(name, Byte))
+
+    def get_short_property(self, name: str) -> int:
+        """Return a property as short. Raises MessageFormatError, and NumberFormatError even if missing."""
+        return int(self._converted(name, Short))
+
+    def get_int_property(self, name: str) -> int:
+        """Return a property as int. Raises MessageFormatError, and NumberFormatError even if missing."""
+        value = self._property(name)
+        return value if type(value) is int else int(convert(value, int, name, "property"))
+
+    def get_long_property(self, name: str) -> int:
+        """Return a property as long. Raises MessageFormatError, and NumberFormatError even if missing."""
+        return int(self._converted(name, Long))
+
+    def get_float_property(self, name: str) -> float:
+        """Return a property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
+        return float(self._converted(name, Float))
+
+    def get_double_property(self, name: str) -> float:
+        """Return a property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
+        return float(self._converted(name, float))
+
+    def get_string_property(self, name: str) -> str | None:
+        """Return a property as text, in Java's form; None if missing."""
+        value: str | None = self._converted(name, str)
+        return value
+
+
+class Properties(TypedGetters):
     """The property part of every message.
 
     Getters accept the name of any property; a missing one is read as None. They raise MessageFormatError if JMS has no
@@ -161,47 +211,6 @@ class Properties:
         """Remove all properties and make them writable; body and headers are kept."""
         self._properties = {}
         self._read_only_properties = False
-
-    def get_object_property(self, name: str) -> Property:
-        """Return a property in the type in which it was set, or None."""
-        return self._property(name)
-
-    def _converted(self, name: str, target: type) -> Any:
-        return convert(self._property(name), target, name, "property")
-
-    def get_boolean_property(self, name: str) -> bool:
-        """Return a property as boolean; False if missing, or a text other than "true". Raises MessageFormatError."""
-        return bool(self._converted(name, bool))
-
-    def get_byte_property(self, name: str) -> int:
-        """Return a property as byte. Raises MessageFormatError, and NumberFormatError even if missing."""
-        return int(self._converted(name, Byte))
-
-    def get_short_property(self, name: str) -> int:
-        """Return a property as short. Raises MessageFormatError, and NumberFormatError even if missing."""
-        return int(self._converted(name, Short))
-
-    def get_int_property(self, name: str) -> int:
-        """Return a property as int. Raises MessageFormatError, and NumberFormatError even if missing."""
-        value = self._property(name)
-        return value if type(value) is int else int(convert(value, int, name, "property"))
-
-    def get_long_property(self, name: str) -> int:
-        """Return a property as long. Raises MessageFormatError, and NumberFormatError even if missing."""
-        return int(self._converted(name, Long))
-
-    def get_float_property(self, name: str) -> float:
-        """Return a property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
-        return float(self._converted(name, Float))
-
-    def get_double_property(self, name: str) -> float:
-        """Return a property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
-        return float(self._converted(name, float))
-
-    def get_string_property(self, name: str) -> str | None:
-        """Return a property as text, in Java's form; None if missing."""
-        value: str | None = self._converted(name, str)
-        return value
 
     def set_object_property(self, name: str, value: Property) -> None:
         """Set a property in the type of ``value``: bool, int (int or long by size), float (double), str or None.
