@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import attrs
 
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.producer import MessageProducer, log_left_out
-from jmsaio.client.runtime.stamping import UNSET, SendSettings
+from jmsaio.client.runtime.stamping import UNSET, ProducerSettings, SendSettings
 from jmsaio.client.senders.pending import Receipt
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
 from jmsaio.model.arguments import check_mapping
 from jmsaio.model.destinations import Destination
-from jmsaio.model.durations import Duration
 from jmsaio.model.headers import OF_APPLICATION
 from jmsaio.model.messages.kinds import MessageLike, Sendable, is_foreign, outgoing, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property, PropertyView, TypedGetters
-from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.public import created_by, public
 
 
 @public
 @created_by("context.create_producer")
 @attrs.define(eq=False)
-class JMSProducer(TypedGetters):
+class JMSProducer(ProducerSettings, TypedGetters):
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
     Property getters convert and raise as ``Message``'s.
@@ -43,32 +41,11 @@ class JMSProducer(TypedGetters):
     _template: Message = attrs.field(factory=Message, init=False)  # properties and headers of each message
     _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
 
-    def set_delivery_mode(self, mode: DeliveryMode) -> JMSProducer:
-        """Set the delivery mode; default PERSISTENT. Raises IllegalArgumentError for an unknown mode."""
-        return self._set(delivery_mode=mode)
+    def _current(self) -> SendSettings:
+        return self._settings
 
-    def set_priority(self, priority: int) -> JMSProducer:
-        """Set the priority; default 4. Raises IllegalArgumentError outside of 0 to 9."""
-        return self._set(priority=priority)
-
-    def set_time_to_live(self, value: Duration) -> JMSProducer:
-        """Set the time to live in seconds; 0, the default, means forever. Raises IllegalArgumentError below 0."""
-        return self._set(time_to_live=value)
-
-    def set_delivery_delay(self, value: Duration) -> JMSProducer:
-        """Set the delivery delay in seconds; default 0. Raises IllegalArgumentError below 0."""
-        return self._set(delivery_delay=value)
-
-    def set_disable_message_id(self, value: bool) -> JMSProducer:
-        """Send without JMSMessageID; default False."""
-        return self._set(disable_message_id=value)
-
-    def set_disable_message_timestamp(self, value: bool) -> JMSProducer:
-        """Send without JMSTimestamp; default False."""
-        return self._set(disable_message_timestamp=value)
-
-    def _set(self, **changes: Any) -> JMSProducer:
-        self._settings = self._settings.changed(**changes)
+    def _change(self, **given: Any) -> Self:
+        self._settings = self._settings.changed(**given)
         return self
 
     def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:
@@ -80,60 +57,6 @@ class JMSProducer(TypedGetters):
             checked(listener)
         self._listener = listener
         return self
-
-    @property
-    def delivery_mode(self) -> DeliveryMode:
-        """The delivery mode of each message."""
-        return DeliveryMode(self._settings.delivery_mode)
-
-    def get_delivery_mode(self) -> DeliveryMode:
-        """Return ``delivery_mode``."""
-        return self.delivery_mode
-
-    @property
-    def priority(self) -> int:
-        """The priority of each message."""
-        return self._settings.priority
-
-    def get_priority(self) -> int:
-        """Return ``priority``."""
-        return self.priority
-
-    @property
-    def time_to_live(self) -> float:
-        """The time to live in seconds."""
-        return self._settings.time_to_live / 1000
-
-    def get_time_to_live(self) -> float:
-        """Return ``time_to_live``."""
-        return self.time_to_live
-
-    @property
-    def delivery_delay(self) -> float:
-        """The delivery delay in seconds."""
-        return self._settings.delivery_delay / 1000
-
-    def get_delivery_delay(self) -> float:
-        """Return ``delivery_delay``."""
-        return self.delivery_delay
-
-    @property
-    def disable_message_id(self) -> bool:
-        """Whether messages are sent without JMSMessageID; default False."""
-        return self._settings.disable_message_id
-
-    def get_disable_message_id(self) -> bool:
-        """Return ``disable_message_id``."""
-        return self.disable_message_id
-
-    @property
-    def disable_message_timestamp(self) -> bool:
-        """Whether messages are sent without JMSTimestamp; default False."""
-        return self._settings.disable_message_timestamp
-
-    def get_disable_message_timestamp(self) -> bool:
-        """Return ``disable_message_timestamp``."""
-        return self.disable_message_timestamp
 
     def get_async(self) -> CompletionListener | FunctionPair | None:
         """Return the completion listener, or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, Unpack, overload
 
 import attrs
 
@@ -14,7 +14,15 @@ from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.lifetime.scope import AsyncClosing
 from jmsaio.client.lifetime.stats import ProducerStats, SendCounts
-from jmsaio.client.runtime.stamping import UNSET, PlainSends, SendSettings, Stamper, Target, Targets
+from jmsaio.client.runtime.stamping import (
+    UNSET,
+    PlainSends,
+    ProducerSettings,
+    SendSettings,
+    Stamper,
+    Target,
+    Targets,
+)
 from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin, TracedSend, call_trace
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.properties import write as write_properties
@@ -58,7 +66,7 @@ class SendOptions(TypedDict, total=False):
 @public
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
-class MessageProducer(AsyncClosing):
+class MessageProducer(ProducerSettings, AsyncClosing):
     """Sends messages to one destination, or to any if created without one. Many tasks can use it at once.
 
     Created by ``session.create_producer``; ``async with`` closes it. Its settings raise ObjectClosedError once it is
@@ -310,14 +318,6 @@ class MessageProducer(AsyncClosing):
         """Return an unused message id, for correlation ids."""
         return self._stamper.next_id()
 
-    def _settings(self) -> SendSettings:
-        self._check_open()
-        return self._stamper.settings
-
-    def _change(self, **given: Any) -> None:
-        self._check_open()
-        self._stamper.change(**given)
-
     @property
     def destination(self) -> Destination | None:
         """The destination, or None if each send names one. Raises ObjectClosedError, as all settings do."""
@@ -328,107 +328,14 @@ class MessageProducer(AsyncClosing):
         """Return ``destination``."""
         return self.destination
 
-    @property
-    def delivery_mode(self) -> DeliveryMode:
-        """The default delivery mode, initially PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
-        return DeliveryMode(self._settings().delivery_mode)
+    def _current(self) -> SendSettings:
+        self._check_open()
+        return self._stamper.settings
 
-    @delivery_mode.setter
-    def delivery_mode(self, mode: DeliveryMode) -> None:
-        self._change(delivery_mode=mode)
-
-    def get_delivery_mode(self) -> DeliveryMode:
-        """Return ``delivery_mode``."""
-        return self.delivery_mode
-
-    @property
-    def priority(self) -> int:
-        """The default priority, initially 4. A value outside of 0 to 9 raises IllegalArgumentError."""
-        return self._settings().priority
-
-    @priority.setter
-    def priority(self, priority: int) -> None:
-        self._change(priority=priority)
-
-    def get_priority(self) -> int:
-        """Return ``priority``."""
-        return self.priority
-
-    @property
-    def time_to_live(self) -> float:
-        """The default time to live in seconds; initially 0, which means forever."""
-        return self._settings().time_to_live / 1000
-
-    @time_to_live.setter
-    def time_to_live(self, value: Duration) -> None:
-        self.set_time_to_live(value)
-
-    def get_time_to_live(self) -> float:
-        """Return ``time_to_live``."""
-        return self.time_to_live
-
-    def set_time_to_live(self, value: Duration) -> None:
-        """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
-        self._change(time_to_live=value)
-
-    @property
-    def delivery_delay(self) -> float:
-        """The default delivery delay in seconds, initially 0."""
-        return self._settings().delivery_delay / 1000
-
-    @delivery_delay.setter
-    def delivery_delay(self, value: Duration) -> None:
-        self.set_delivery_delay(value)
-
-    def get_delivery_delay(self) -> float:
-        """Return ``delivery_delay``."""
-        return self.delivery_delay
-
-    def set_delivery_delay(self, value: Duration) -> None:
-        """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
-        self._change(delivery_delay=value)
-
-    def set_delivery_mode(self, mode: DeliveryMode) -> None:
-        """Set ``delivery_mode``."""
-        self.delivery_mode = mode
-
-    def set_priority(self, priority: int) -> None:
-        """Set ``priority``."""
-        self.priority = priority
-
-    @property
-    def disable_message_id(self) -> bool:
-        """Whether messages are sent without JMSMessageID; initially False."""
-        return self._settings().disable_message_id
-
-    @disable_message_id.setter
-    def disable_message_id(self, value: bool) -> None:
-        self._change(disable_message_id=value)
-
-    def get_disable_message_id(self) -> bool:
-        """Return ``disable_message_id``."""
-        return self.disable_message_id
-
-    @property
-    def disable_message_timestamp(self) -> bool:
-        """Whether messages are sent without JMSTimestamp; initially False."""
-        return self._settings().disable_message_timestamp
-
-    @disable_message_timestamp.setter
-    def disable_message_timestamp(self, value: bool) -> None:
-        self._change(disable_message_timestamp=value)
-
-    def get_disable_message_timestamp(self) -> bool:
-        """Return ``disable_message_timestamp``."""
-        return self.disable_message_timestamp
-
-    def set_disable_message_id(self, value: bool) -> None:
-        """Set ``disable_message_id``."""
-        self.disable_message_id = value
-
-    def set_disable_message_timestamp(self, value: bool) -> None:
-        """Set ``disable_message_timestamp``."""
-        self.disable_message_timestamp = value
+    def _change(self, **given: Any) -> Self:
+        self._check_open()
+        self._stamper.change(**given)
+        return self
 
     def stats(self) -> ProducerStats:
         """Return what the producer has sent so far, in numbers."""

@@ -53,9 +53,10 @@ def check_optional_text(value: object, argument: str) -> None:
         raise wrong_type(value, argument, "a text or None")
 
 
-def check_flag(value: object, argument: str) -> None:
+def check_flag(value: object, argument: str) -> bool:
     if not isinstance(value, bool):
         raise wrong_type(value, argument, "True or False")
+    return value
 
 
 def check_mapping(value: object, argument: str) -> None:
@@ -68,8 +69,9 @@ def check_class(value: object, argument: str) -> None:
         raise wrong_type(value, argument, "a class, such as str")
 
 
-def check_int(value: object, argument: str, low: int, high: int) -> None:
+def check_int(value: object, argument: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(value, argument, "an int")
     if not low <= value <= high:
         raise IllegalArgumentError(f"{argument} must be {low} to {high}, not {shown(value)}")
+    return value

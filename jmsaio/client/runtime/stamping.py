@@ -26,7 +26,7 @@ from __future__ import annotations
 import enum
 from asyncio import get_running_loop
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
@@ -38,7 +38,7 @@ from jmsaio.codec.encode import MAPS, PACKED, PlainWriter
 from jmsaio.errors import IllegalArgumentError, InvalidDestinationError, UnsupportedOperationError
 from jmsaio.model.arguments import check_flag, check_int, shown, wrong_type
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
-from jmsaio.model.durations import milliseconds
+from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.transport.sending import sends_by_group
 
@@ -147,24 +147,14 @@ def _checked_mode(mode: DeliveryMode) -> int:
     return int(mode)
 
 
-def _checked_flag(value: bool, name: str) -> bool:
-    check_flag(value, name)
-    return value
-
-
-def _checked_priority(priority: int) -> int:
-    check_int(priority, "priority", 0, 9)
-    return priority
-
-
 #: Converts each setting from what applications give; raises IllegalArgumentError for an invalid value.
 _CONVERT: Final[dict[str, Callable[[Any], Any]]] = {
     "delivery_mode": _checked_mode,
-    "priority": _checked_priority,
+    "priority": lambda value: check_int(value, "priority", 0, 9),
     "time_to_live": lambda value: milliseconds(value, "time_to_live"),
     "delivery_delay": lambda value: milliseconds(value, "delivery_delay"),
-    "disable_message_id": lambda value: _checked_flag(value, "disable_message_id"),
-    "disable_message_timestamp": lambda value: _checked_flag(value, "disable_message_timestamp"),
+    "disable_message_id": lambda value: check_flag(value, "disable_message_id"),
+    "disable_message_timestamp": lambda value: check_flag(value, "disable_message_timestamp"),
 }
 
 
@@ -187,10 +177,127 @@ class SendSettings:
         """Return a send's options, None meaning the setting; durations in milliseconds. Raises as ``changed``."""
         return (
             self.delivery_mode if mode is None else _checked_mode(mode),
-            self.priority if priority is None else _checked_priority(priority),
+            self.priority if priority is None else check_int(priority, "priority", 0, 9),
             self.time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live"),
             self.delivery_delay if delay is None else milliseconds(delay, "delivery_delay"),
         )
+
+
+class ProducerSettings:
+    """The settings of a producer, as attributes and as JMS's methods, of which the setters return the producer.
+
+    An invalid value raises IllegalArgumentError.
+    """
+
+    __slots__ = ()
+
+    def _current(self) -> SendSettings:
+        raise NotImplementedError
+
+    def _change(self, **given: Any) -> Self:
+        raise NotImplementedError
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """The delivery mode of messages whose send names none; initially PERSISTENT."""
+        return DeliveryMode(self._current().delivery_mode)
+
+    @delivery_mode.setter
+    def delivery_mode(self, mode: DeliveryMode) -> None:
+        self._change(delivery_mode=mode)
+
+    def get_delivery_mode(self) -> DeliveryMode:
+        """Return ``delivery_mode``."""
+        return self.delivery_mode
+
+    def set_delivery_mode(self, mode: DeliveryMode) -> Self:
+        """Set ``delivery_mode``."""
+        return self._change(delivery_mode=mode)
+
+    @property
+    def priority(self) -> int:
+        """The priority of messages whose send names none, 0 to 9; initially 4."""
+        return self._current().priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self._change(priority=priority)
+
+    def get_priority(self) -> int:
+        """Return ``priority``."""
+        return self.priority
+
+    def set_priority(self, priority: int) -> Self:
+        """Set ``priority``."""
+        return self._change(priority=priority)
+
+    @property
+    def time_to_live(self) -> float:
+        """The time to live in seconds, up to 10 years; initially 0, which means forever."""
+        return self._current().time_to_live / 1000
+
+    @time_to_live.setter
+    def time_to_live(self, value: Duration) -> None:
+        self._change(time_to_live=value)
+
+    def get_time_to_live(self) -> float:
+        """Return ``time_to_live``."""
+        return self.time_to_live
+
+    def set_time_to_live(self, value: Duration) -> Self:
+        """Set ``time_to_live``, in seconds."""
+        return self._change(time_to_live=value)
+
+    @property
+    def delivery_delay(self) -> float:
+        """The delivery delay in seconds, up to 10 years; initially 0."""
+        return self._current().delivery_delay / 1000
+
+    @delivery_delay.setter
+    def delivery_delay(self, value: Duration) -> None:
+        self._change(delivery_delay=value)
+
+    def get_delivery_delay(self) -> float:
+        """Return ``delivery_delay``."""
+        return self.delivery_delay
+
+    def set_delivery_delay(self, value: Duration) -> Self:
+        """Set ``delivery_delay``, in seconds."""
+        return self._change(delivery_delay=value)
+
+    @property
+    def disable_message_id(self) -> bool:
+        """Whether messages are sent without JMSMessageID; initially False."""
+        return self._current().disable_message_id
+
+    @disable_message_id.setter
+    def disable_message_id(self, value: bool) -> None:
+        self._change(disable_message_id=value)
+
+    def get_disable_message_id(self) -> bool:
+        """Return ``disable_message_id``."""
+        return self.disable_message_id
+
+    def set_disable_message_id(self, value: bool) -> Self:
+        """Set ``disable_message_id``."""
+        return self._change(disable_message_id=value)
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """Whether messages are sent without JMSTimestamp; initially False."""
+        return self._current().disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, value: bool) -> None:
+        self._change(disable_message_timestamp=value)
+
+    def get_disable_message_timestamp(self) -> bool:
+        """Return ``disable_message_timestamp``."""
+        return self.disable_message_timestamp
+
+    def set_disable_message_timestamp(self, value: bool) -> Self:
+        """Set ``disable_message_timestamp``."""
+        return self._change(disable_message_timestamp=value)
 
 
 @attrs.define(eq=False, repr=False)
