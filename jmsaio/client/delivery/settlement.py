@@ -1,6 +1,6 @@
 """``Settlement``: settles the records of one inbox, each at the receiver that received it, and counts their returns.
 
-A sibling can have received a record, see ``jmsaio.client.delivery.siblings``.
+A sibling can have received a record, see ``jmsaio.client.delivery.inbox.Siblings``.
 
 The count reported to an application is the larger of the broker's count and this client's own, because Pulsar's count
 is always 0 on exclusive and failover subscriptions.
@@ -22,7 +22,6 @@ import attrs
 from jmsaio.client.lifetime.stats import ReceiveCounts
 from jmsaio.client.senders.pending import call_trace
 from jmsaio.errors import JMSError, ObjectClosedError
-from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.tracing import EndpointTrace
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.rules.fate import GiveBackDelays, asks_for_delay, give_back_delays
@@ -39,25 +38,8 @@ MOST_RECORDS, MOST_BYTES = 100, 16 * 1024 * 1024
 _MOST_ACKS, _LONGEST_TURN = 32, 0.001
 
 
-class Member(Protocol):
-    """An inbox, as its siblings and their settlements use it."""
-
-    @property
-    def destination(self) -> Destination: ...
-
-    @property
-    def settlement(self) -> Settlement: ...
-
-    @property
-    def wanted(self) -> bool: ...
-
-    def accepts(self, record: ReceivedRecord, now: int) -> bool: ...
-
-    def add(self, record: ReceivedRecord, owner: Settlement) -> None: ...
-
-    def withdraw(self, owner: Settlement) -> list[ReceivedRecord]: ...
-
-    def wake(self) -> None: ...
+class Adopter(Protocol):
+    """An inbox that has a record of another one's receiver."""
 
     def retain(self, inbox: Any, transport: Transport) -> bool: ...
 
@@ -86,7 +68,7 @@ class Settlement:
     timers: LoopTimers = attrs.field(factory=LoopTimers)
     counts: ReceiveCounts = attrs.field(factory=ReceiveCounts, init=False)
     counting: bool = attrs.field(default=False, init=False)
-    transferred: dict[int, Member] = attrs.field(factory=dict, init=False)
+    transferred: dict[int, Adopter] = attrs.field(factory=dict, init=False)
     _failed: Callable[[JMSError], None] = attrs.field(init=False)
     _adopted: dict[int, tuple[ReceivedRecord, Settlement]] = attrs.field(factory=dict, init=False)
     _unconfirmed: dict[Settlement, None] = attrs.field(factory=dict, init=False)  # others, since the last ``settle``
@@ -105,7 +87,7 @@ class Settlement:
         """Call ``failed`` with errors that no caller receives."""
         self._failed = failed
 
-    def adopt(self, record: ReceivedRecord, owner: Settlement, adopter: Member) -> None:
+    def adopt(self, record: ReceivedRecord, owner: Settlement, adopter: Adopter) -> None:
         """Settle ``record``, which is in the inbox ``adopter`` now, at ``owner``."""
         self._adopted[id(record)] = record, owner
         owner.transferred[id(record)] = adopter

@@ -11,10 +11,9 @@ import attrs
 
 from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.inbox import BATCH, Inbox
+from jmsaio.client.delivery.inbox import BATCH, Inbox, siblings
 from jmsaio.client.delivery.schemas import check_schemas
 from jmsaio.client.delivery.settlement import Settlement
-from jmsaio.client.delivery.siblings import siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions.in_process import ActiveSubscription, claim_subscription

@@ -11,9 +11,8 @@ import attrs
 import pytest
 
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.inbox import FIRST, Inbox
+from jmsaio.client.delivery.inbox import FIRST, Inbox, Siblings
 from jmsaio.client.delivery.settlement import Settlement
-from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.errors import TransportError
 from jmsaio.model.destinations import Queue

@@ -18,9 +18,8 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.delivery import session_inboxes
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.inbox import Inbox
+from jmsaio.client.delivery.inbox import Inbox, Siblings
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.client.lifetime.scope import Deadline, FirstError, Opening
 from jmsaio.client.subscriptions.plan import parse_selector
 from jmsaio.model.wire import ReceivedRecord

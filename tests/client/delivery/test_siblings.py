@@ -14,9 +14,9 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.delivery import siblings
+from jmsaio.client.delivery import inbox as module
+from jmsaio.client.delivery.inbox import Siblings, siblings
 from jmsaio.client.delivery.settlement import Settlement
-from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules import resting
@@ -64,7 +64,7 @@ async def test_they_hand_each_other_what_they_reject(connection: jmsaio.Connecti
             assert sorted(map(int, texts(messages))) == list(range(offset, 90, 3))
         counts = Counter(message.get_int_property("JMSXDeliveryCount") for messages in got for message in messages)
         assert counts == {1: 90}
-    assert not any(queue.queue_name in str(key) for key in siblings._groups)
+    assert not any(queue.queue_name in str(key) for key in module._groups)
     assert await rest(connection, queue) == []
 
 
@@ -402,10 +402,14 @@ class Member:
         return False
 
 
-def joined(*names: str) -> tuple[Siblings, list[Member]]:
-    group, members = Siblings(), [Member(name) for name in names]
-    for member in members:
-        group.join(member)
+def member(name: str) -> Any:
+    return Member(name)
+
+
+def joined(*names: str) -> tuple[Siblings, list[Any]]:
+    group, members = Siblings(), [member(name) for name in names]
+    for each in members:
+        group.join(each)
     return group, members
 
 
@@ -472,7 +476,7 @@ async def test_consumers_of_one_shared_subscription_are_siblings_and_no_others()
     timers = LoopTimers()
 
     def group(broker: str = "b", name: str = "s", kind: SubscriptionType = SubscriptionType.SHARED) -> Siblings:
-        return siblings.siblings(broker, Subscription(("t",), name, kind, ConsumerConfig()), timers)
+        return siblings(broker, Subscription(("t",), name, kind, ConsumerConfig()), timers)
 
     first = group()
     assert group() is first
@@ -481,7 +485,7 @@ async def test_consumers_of_one_shared_subscription_are_siblings_and_no_others()
     assert group(kind=SubscriptionType.EXCLUSIVE) is not group(kind=SubscriptionType.EXCLUSIVE)
 
 
-def resting_group() -> tuple[Siblings, Member, Member]:
+def resting_group() -> tuple[Siblings, Any, Any]:
     """Two consumers, and a record of the first that rests."""
     group, (giver, other) = joined("giver", "other")
     other.accepting = False
@@ -495,7 +499,7 @@ def resting_group() -> tuple[Siblings, Member, Member]:
 async def test_resting_records_go_back_at_once_when_a_consumer_comes_or_theirs_leaves(change: str) -> None:
     group, giver, other = resting_group()
     if change == "join":
-        group.join(Member("new"))
+        group.join(member("new"))
     else:
         assert group.leave(giver if change == "leave" else other) == []
     await asyncio.sleep(0.01)
@@ -511,30 +515,30 @@ async def test_resting_records_of_a_consumer_that_left_are_back_before_its_recei
 
 async def test_a_group_is_known_until_its_last_consumer_leaves() -> None:
     wanted = Subscription(("t",), "leaving", SubscriptionType.SHARED, ConsumerConfig())
-    timers, (one, other) = LoopTimers(), (Member("one"), Member("other"))
-    group = siblings.siblings("b", wanted, timers)
-    for member in (one, other):
-        group.join(member)
+    timers, (one, other) = LoopTimers(), (member("one"), member("other"))
+    group = siblings("b", wanted, timers)
+    for each in (one, other):
+        group.join(each)
     group.leave(one)
-    assert siblings.siblings("b", wanted, timers) is group
+    assert siblings("b", wanted, timers) is group
     group.leave(other)
-    assert siblings.siblings("b", wanted, timers) is not group
+    assert siblings("b", wanted, timers) is not group
 
 
 async def test_a_group_is_known_until_nothing_rests() -> None:
     """A consumer that takes over the inbox of one which has left must find its resting records."""
     wanted = Subscription(("t",), "resting", SubscriptionType.SHARED, ConsumerConfig())
-    giver, group = Member("giver"), siblings.siblings("b", wanted, LoopTimers())
+    giver, group = member("giver"), siblings("b", wanted, LoopTimers())
     group.join(giver)
     group.reject(giver, numbered(1))
     group.set_aside()
     group.leave(giver)
-    assert siblings.siblings("b", wanted, LoopTimers()) is group
+    assert siblings("b", wanted, LoopTimers()) is group
     await group.return_resting(giver)
-    other = siblings.siblings("b", wanted, LoopTimers())
+    other = siblings("b", wanted, LoopTimers())
     assert other is not group
     group.leave(giver)  # again, as a close does; it must not end the other group
-    assert siblings.siblings("b", wanted, LoopTimers()) is other
+    assert siblings("b", wanted, LoopTimers()) is other
 
 
 async def test_what_rests_is_not_counted_when_its_inbox_was_taken_over(
@@ -560,7 +564,7 @@ async def test_a_receiver_that_ended_has_given_its_resting_records_back() -> Non
             raise jmsaio.ObjectClosedError("closed")
 
     group, giver, _ = resting_group()
-    giver.settlement.own = Ended()  # type: ignore[assignment]  # what siblings use of one
+    giver.settlement.own = Ended()
     await asyncio.sleep(1)
     assert resting_of(group).count(giver.settlement) == 0
 
