@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
-from jmsaio.config.options import SECONDS, Directory, Kind, Option, Section, default, given, refuse_on, written
+from jmsaio.config.options import SECONDS, Directory, Kind, Option, Section, default, given, refuse, written
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
@@ -50,21 +50,17 @@ class SectionField:
         return Section(self.section.value.removesuffix(f"{self.key}."))
 
 
-def described(key: str, doc: str, **more: Any) -> dict[str, object]:
-    """Return the metadata of a field that is an option, for ``attrs.field``.
+def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
+    """Declare a field as an option.
 
     Args:
+        default: the field's value; ``attrs.NOTHING``: one must be given.
         key: the written name, without the section's prefix; "" for an option that Starlight does not have, which is
             named like its field and whose durations are seconds.
         doc: a phrase for the guide that describes it.
         **more: ``secret``, or attributes of ``Option``. A float with a unit of time is a duration, in seconds here.
     """
-    return {_OPTION: {"key": key, "doc": doc, **more}}
-
-
-def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
-    """Declare a field as an option; ``default`` is the field's value, the rest are arguments of ``described``."""
-    return attrs.field(default=default, repr=repr, metadata=described(key, doc, **more))
+    return attrs.field(default=default, repr=repr, metadata={_OPTION: {"key": key, "doc": doc, **more}})
 
 
 def group(section: Section, kind: type, doc: str, *, optional: bool = False) -> Any:
@@ -121,14 +117,20 @@ def check_fields(target: object) -> None:
 def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str]:
     """Yield the names of the options in ``target`` that have no effect on a transport and are not at their default.
 
-    Raises ConfigurationError if the transport refuses one; ``condition`` is as in ``refuse_on``.
+    Raises ConfigurationError if the transport refuses one. The error names the transports that have it, then
+    ``condition``: what else using them takes.
     """
     for option in _directories[_sections[type(target)]].options:
-        if option.field and transport not in option.transports:
-            value = getattr(target, option.field)
-            if value != default(option):
-                refuse_on(transport, option, value, condition)
-                yield option.name
+        value = getattr(target, option.field) if option.field else None
+        if not option.field or transport in option.transports or value == default(option):
+            continue
+        if transport in option.refused_on:
+            place = "the embedded broker" if transport == "memory" else f"transport={transport}"
+            others = " or ".join(f"transport={name}" for name in option.transports)
+            if option.kind is Kind.DURATION and isinstance(value, float):
+                value = round(value / SECONDS[option.unit])  # as it is written
+            raise refuse(option, value, f"{place} does not have this option; use {others}{condition}, or leave it out")
+        yield option.name
 
 
 def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]:

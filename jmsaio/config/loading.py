@@ -11,7 +11,7 @@ import os
 import pathlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import attrs
@@ -63,28 +63,19 @@ _PREFIXES = {f"{field}.": each.section.value for field, each in _GROUPS.items()}
 }
 
 
-def _all_keywords() -> Iterator[tuple[str, Option | SectionField]]:
-    sections = {
-        Section.CONNECTION: Configuration,
-        Section.PRODUCER: ProducerConfig,
-        Section.CONSUMER: ConsumerConfig,
-    }
-    for section, kind in sections.items():
-        yield from ((option.field, option) for option in directory(section).options if option.field)
-        yield from groups(kind).items()
+def _fields_of(section: Section, kind: type) -> dict[str, Option | SectionField]:
+    options = {option.field: option for option in directory(section).options if option.field}
+    return {**options, **groups(kind)}
 
 
-def _unambiguous() -> tuple[dict[str, Option | SectionField], dict[str, list[Section]]]:
-    """Return the keywords, and the names that several sections share."""
-    holders: dict[str, list[Section]] = {}
-    for name, declared in _all_keywords():
-        holders.setdefault(name, []).append(declared.holder)
-    ambiguous = {name: found for name, found in holders.items() if len(found) > 1}
-    return {name: declared for name, declared in _all_keywords() if name not in ambiguous}, ambiguous
-
-
+_PRODUCER, _CONSUMER = _fields_of(Section.PRODUCER, ProducerConfig), _fields_of(Section.CONSUMER, ConsumerConfig)
+_AMBIGUOUS = _PRODUCER.keys() & _CONSUMER.keys()
 #: Keywords with what they set, an option or a whole section, in order of declaration.
-KEYWORDS, _AMBIGUOUS = _unambiguous()
+KEYWORDS = {
+    name: declared
+    for name, declared in (_fields_of(Section.CONNECTION, Configuration) | _PRODUCER | _CONSUMER).items()
+    if name not in _AMBIGUOUS
+}
 _TOP = Directory(directory(Section.CONNECTION).options, others=lambda: [*KEYWORDS, *written_names()])
 
 
@@ -102,7 +93,7 @@ def find_keyword(name: str) -> Option | SectionField:
 
 def _check_unambiguous(name: str) -> None:
     if name in _AMBIGUOUS:
-        ways = " or ".join(f"{_HOLDERS[section]}={{{name!r}: ...}}" for section in _AMBIGUOUS[name])
+        ways = " or ".join(f"{field}={{{name!r}: ...}}" for field in _GROUPS)
         raise ConfigurationError(f"option {shown(name)} belongs to more than one section; give {ways}", key=name)
 
 

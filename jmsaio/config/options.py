@@ -21,6 +21,8 @@ from jmsaio.model.durations import TEN_YEARS, warn_of_milliseconds
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 #: Maximum numbers of options without their own limit: the usual one, and those by unit.
 _MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
+#: Minimum similarity of a suggested name, from 0 (nothing in common) to 1 (equal).
+_NEAR = 0.6
 
 
 class Kind(enum.Enum):
@@ -123,17 +125,13 @@ class Option:
         return self.default is None or self.off is not None
 
 
-def _no_names() -> Iterable[str]:
-    return ()
-
-
 class Directory:
     """Finds an option of a section by its written name or its field's name.
 
     Errors for an unknown name can also suggest the names that ``others`` returns.
     """
 
-    def __init__(self, options: Iterable[Option], others: Callable[[], Iterable[str]] = _no_names) -> None:
+    def __init__(self, options: Iterable[Option], others: Callable[[], Iterable[str]] = tuple) -> None:
         self.options = tuple(options)
         self._others = others
         self._by_key: Mapping[str, Option] = {option.key: option for option in self.options}
@@ -151,11 +149,8 @@ class Directory:
         if option is not None:
             return option, True
         whole = prefix + name
-        raise ConfigurationError(f"unknown option {shown(whole)}{nearest(whole, self.names())}", key=whole)
-
-    def names(self) -> list[str]:
-        """Return all names that errors can suggest, this section's first."""
-        return [*(option.name for option in self.options), *self._by_field, *self._others()]
+        names = [*(option.name for option in self.options), *self._by_field, *self._others()]
+        raise ConfigurationError(f"unknown option {shown(whole)}{nearest(whole, names)}", key=whole)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -172,24 +167,16 @@ def hint(meant: str) -> str:
 def nearest_name(name: str, names: Iterable[str]) -> str:
     """Return the known name nearest to ``name``, or "" if none is near.
 
-    The part after the last dot counts first, so that a name in the wrong section finds the right one.
+    The part after the last dot counts first: a name in the wrong section finds the right one.
     """
     best, found = (_NEAR, 0.0), ""
     if len(name) > WIDTH:  # comparing takes time by its square
         return found
     for known in names:
-        score = (_likeness(_last(name), _last(known)), _likeness(name, known))
+        score = (_likeness(name.rpartition(".")[2], known.rpartition(".")[2]), _likeness(name, known))
         if score > best:
             best, found = score, known
     return found
-
-
-#: Minimum similarity of a suggested name, from 0 (nothing in common) to 1 (equal).
-_NEAR = 0.6
-
-
-def _last(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 def _likeness(one: str, other: str) -> float:
@@ -207,7 +194,7 @@ def written(option: Option, value: object) -> object:
 
     Raises ConfigurationError for an invalid value, or one of an unsupported option that is not its default.
     """
-    return _converted(option, value, _written_duration)
+    return _converted(option, value, seconds=False)
 
 
 def given(option: Option, value: object) -> object:
@@ -219,7 +206,7 @@ def given(option: Option, value: object) -> object:
         if option.optional:
             return None
         raise refuse(option, value, "must not be None")
-    return _converted(option, value, _given_duration)
+    return _converted(option, value, seconds=True)
 
 
 def default(option: Option) -> object:
@@ -230,7 +217,7 @@ def default(option: Option) -> object:
         return {}
     if option.kind is Kind.FLAG:
         return bool(option.default)
-    return _written_duration(option, option.default) if option.kind is Kind.DURATION else option.default
+    return _duration(option, option.default, seconds=False) if option.kind is Kind.DURATION else option.default
 
 
 def names_only(properties: Mapping[str, str]) -> str:
@@ -239,25 +226,12 @@ def names_only(properties: Mapping[str, str]) -> str:
 
 
 def refuse(option: Option, value: object, why: str) -> ConfigurationError:
-    """Create the error for an invalid value, which leaves out the value of a secret."""
+    """Create the error for an invalid value, which is not shown if it is a secret."""
     value_shown = "" if option.secret else f" = {shown(value)}"
     return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
 
 
-def refuse_on(transport: str, option: Option, value: object, condition: str = "") -> None:
-    """Raise ConfigurationError if a transport refuses an option that has this value, which is not its default.
-
-    The error names the transports that have it, then ``condition``: what else using them takes.
-    """
-    if transport in option.refused_on:
-        place = "the embedded broker" if transport == "memory" else f"transport={transport}"
-        others = " or ".join(f"transport={name}" for name in option.transports)
-        if option.kind is Kind.DURATION and isinstance(value, float):
-            value = round(value / SECONDS[option.unit])  # as it is written
-        raise refuse(option, value, f"{place} does not have this option; use {others}{condition}, or leave it out")
-
-
-def _converted(option: Option, value: object, duration: Callable[[Option, object], float | None]) -> object:
+def _converted(option: Option, value: object, *, seconds: bool) -> object:
     """Convert a value, allowing only None, the default or a choice for an option that is not built.
 
     The value of an option without an effect is returned unchecked.
@@ -265,9 +239,9 @@ def _converted(option: Option, value: object, duration: Callable[[Option, object
     if option.status is Status.NO_EFFECT:
         return value
     if option.status is Status.BUILT:
-        return _read(option, value, duration)
+        return _read(option, value, seconds)
     try:
-        if _read(option, value, duration) in (None, default(option), *option.choices):
+        if _read(option, value, seconds) in (None, default(option), *option.choices):
             return default(option)
     except ConfigurationError:
         pass  # refused below, with the reason
@@ -275,23 +249,28 @@ def _converted(option: Option, value: object, duration: Callable[[Option, object
     raise refuse(option, value, f"this option is known but not supported{reason}")
 
 
-def _read(option: Option, value: object, duration: Callable[[Option, object], float | None]) -> object:
-    if option.kind is Kind.FLAG:
+def _read(option: Option, value: object, seconds: bool) -> object:
+    kind = option.kind
+    if kind is Kind.FLAG:
         return _flag(option, value)
-    return duration(option, value) if option.kind is Kind.DURATION else _plain(option, value)
-
-
-def _written_duration(option: Option, value: object) -> float | None:
-    return _duration(option, _number(option, value, option.unit), SECONDS[option.unit])
-
-
-def _given_duration(option: Option, value: object) -> float | None:
-    total = getattr(value, "total_seconds", None)  # a timedelta; this ring does not import datetime
-    number = float(total()) if callable(total) else _number(option, value, "s")
-    found = _duration(option, number, 1.0)
-    if isinstance(value, int | str) and number % 1000 == 0:
-        warn_of_milliseconds(number, option.field)
-    return found
+    if kind is Kind.DURATION:
+        return _duration(option, value, seconds)
+    if option.supplied and callable(value):
+        return value
+    if kind is Kind.MAP:
+        if not isinstance(value, Mapping):
+            raise refuse(option, value, "needs a map")
+        return {str(key): _text(option, item) for key, item in value.items()}
+    if kind is Kind.LIST:
+        return _list(option, value)
+    if kind is Kind.CHOICE:
+        return _choice(option, _text(option, value))
+    if kind is Kind.INTEGER:
+        return _bounded(option, _integer(option, value))
+    if kind is Kind.NUMBER:
+        return _bounded(option, _number(option, value, option.unit))
+    text = _text(option, value)
+    return text if text or option.default is not None else None
 
 
 def _flag(option: Option, value: object) -> bool:
@@ -328,7 +307,11 @@ def _number(option: Option, value: object, unit: str) -> float:
     return number
 
 
-def _duration(option: Option, number: float, factor: float) -> float | None:
+def _duration(option: Option, value: object, seconds: bool) -> float | None:
+    unit = "s" if seconds else option.unit
+    factor = SECONDS[unit]
+    total = getattr(value, "total_seconds", None) if seconds else None  # a timedelta; this ring imports no datetime
+    number = float(total()) if callable(total) else _number(option, value, unit)
     if option.off is not None and (number <= option.off or number < 0):
         return None
     if number < 0:
@@ -338,26 +321,10 @@ def _duration(option: Option, number: float, factor: float) -> float | None:
     if number * factor > TEN_YEARS:
         hint = "is more than 10 years; the unit is seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
         raise refuse(option, number, hint)
+    if seconds and isinstance(value, int | str) and number % 1000 == 0:
+        warn_of_milliseconds(number, option.field)
     # Division keeps 1000 us at 0.001 and not 0.0009999999.
     return number if factor == 1.0 else number / round(1 / factor)
-
-
-def _plain(option: Option, value: object) -> object:
-    """Convert text, numbers, choices, maps and lists, and functions if the option allows them."""
-    if option.supplied and callable(value):
-        return value
-    if option.kind is Kind.MAP:
-        return _map(option, value)
-    if option.kind is Kind.LIST:
-        return _list(option, value)
-    if option.kind is Kind.CHOICE:
-        return _choice(option, _text(option, value))
-    if option.kind is Kind.INTEGER:
-        return _bounded(option, _integer(option, value))
-    if option.kind is Kind.NUMBER:
-        return _bounded(option, _number(option, value, option.unit))
-    text = _text(option, value)
-    return text if text or option.default is not None else None
 
 
 def _integer(option: Option, value: object) -> int:
@@ -387,12 +354,6 @@ def _choice(option: Option, text: str) -> str:
         if text == choice or (not option.exact and text.lower() == choice.lower()):
             return choice
     raise refuse(option, text, f"must be one of {', '.join(option.choices)}")
-
-
-def _map(option: Option, value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise refuse(option, value, "needs a map")
-    return {str(key): _text(option, item) for key, item in value.items()}
 
 
 def _list(option: Option, value: object) -> tuple[str, ...] | None:

@@ -11,7 +11,6 @@ from jmsaio.config.declaring import (
     SectionField,
     check_fields,
     declares,
-    described,
     directory,
     flatten,
     groups,
@@ -31,7 +30,6 @@ DERIVED = {
     "web_service_named",
     "fallback",
     "ignored",
-    "client",
     "producer",
     "consumer",
 }
@@ -54,7 +52,7 @@ def sample(monkeypatch: pytest.MonkeyPatch) -> Any:
         choice: Literal["a", "b"] = option("a", "choice", "a choice", exact=True)
         names: Mapping[str, str] = option(attrs.Factory(dict), "names", "a map")
         password: str | None = option(None, "password", "a secret", secret=True, status=Status.NOT_BUILT)
-        count: int = attrs.field(metadata=described("count", "required", low=1))
+        count: int = option(attrs.NOTHING, "count", "required", low=1)
         beside: int = 5
 
         def __attrs_post_init__(self) -> None:
