@@ -18,13 +18,14 @@ from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     SELECTOR,
     ConnectedConsumer,
+    Cursor,
     Ledger,
     SubscriptionStats,
     TopicLog,
     TopicStats,
 )
 from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
-from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id
+from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id, read_ranges
 
 if TYPE_CHECKING:
     import httpx
@@ -112,7 +113,7 @@ def message_id_body(topic: str, message_id: WireId) -> dict[str, int | bool]:
 
 
 def read_entry(headers: Mapping[str, str]) -> StoredEntry:
-    """Create the description of an entry from the headers of the answer for it."""
+    """Describe an entry by the headers of the answer for it."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
     bits = [headers.get(f"X-Pulsar-txnid-{name}-bits") for name in ("most", "least")]
     most, least = (int(bit or 0) for bit in bits)
@@ -132,9 +133,7 @@ def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str
         AdminError: with status 409, ``message_id`` is after the topic's last entry.
     """
     with understanding(what):
-        cursor = (internal.get("cursors") or {}).get(cursor_key(subscription))
-        if cursor is None:
-            raise NotFoundError(f"{what}: no subscription {subscription}")
+        cursor = _cursor(internal, subscription, what)
         last = read_entry_id(internal["lastConfirmedEntry"])
         wanted = (message_id.ledger, message_id.entry)
         if wanted > last:
@@ -147,6 +146,29 @@ def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str
             raise AdminError(f"{what}: {message_id} is after {end}; advance no further than the last entry", 409)
         target = _last_stored(internal, wanted)
         return target is None or read_entry_id(cursor["markDeletePosition"]) >= target
+
+
+def _cursor(internal: Any, subscription: str, what: str) -> Any:
+    found = (internal.get("cursors") or {}).get(cursor_key(subscription))
+    if found is None:
+        raise NotFoundError(f"{what}: no subscription {subscription}")
+    return found
+
+
+def read_cursor(internal: Any, subscription: str, what: str) -> Cursor:
+    """Create a cursor from an answer of ``internalStats``. Raises NotFoundError for a missing subscription.
+
+    ``7:-1`` is the position before ledger 7: it is not an entry, but all ledgers before it are acknowledged (those
+    retained by the namespace).
+    """
+    found = _cursor(internal, subscription, what)
+    ledger, entry = read_entry_id(found["markDeletePosition"])
+    deleted = read_ranges(found.get("individuallyDeletedMessages") or "")
+    # -1:-1 is before all entries, 7:-1 before those of ledger 7
+    end = WireId(*read_entry_id(internal["lastConfirmedEntry"]))
+    if ledger >= 0 and entry >= 0:
+        return Cursor(WireId(ledger, entry), deleted, end)
+    return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted, end)
 
 
 def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:

@@ -28,8 +28,8 @@ import attrs
 from jmsaio.errors import InvalidDestinationError, OperationTimeoutError
 from jmsaio.model.arguments import shown
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.wire import EntryId, WireId
-from jmsaio.transport.base import Cursor, StartPosition
+from jmsaio.model.wire import EntryId
+from jmsaio.transport.base import StartPosition
 
 _LATEST = 9223372036854775807
 _RANGE = re.compile(r"([(\[])\s*(-?\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(-?\d+):(-?\d+)\s*([\])])")
@@ -54,11 +54,6 @@ def topic_of(path: str) -> str | None:
         return None
     tenant, namespace, rest = map(unquote, (names[0], names[1], names[2].partition("/")[0]))
     return f"{domain}://{tenant}/{namespace}/{rest}"
-
-
-def lookup_path(topic: str) -> str:
-    """Return the path of the look-up of a topic's broker."""
-    return topic_path(topic).replace("/admin/v2", "/lookup/v2/topic", 1)
 
 
 def since_path(topic: str, time: int) -> str:
@@ -139,20 +134,6 @@ def start_position(position: StartPosition) -> dict[str, int]:
     """Return the body of the call that creates a subscription."""
     number = -1 if position is StartPosition.EARLIEST else _LATEST
     return {"ledgerId": number, "entryId": number, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
-
-
-def read_cursor(position: str, ranges: str, last: str) -> Cursor:
-    """Parse a cursor: ``ledger:entry`` up to which everything is acknowledged, and the ranges after it.
-
-    ``last`` is the topic's last entry. ``7:-1`` is the position before ledger 7: it is not an entry, but all ledgers
-    before it are acknowledged (those retained by the namespace).
-    """
-    ledger, entry = read_entry_id(position)
-    deleted = read_ranges(ranges)
-    end = WireId(*read_entry_id(last))  # -1:-1 is before all entries, 7:-1 before those of ledger 7
-    if ledger >= 0 and entry >= 0:
-        return Cursor(WireId(ledger, entry), deleted, end)
-    return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted, end)
 
 
 def read_entry_id(text: str) -> EntryId:

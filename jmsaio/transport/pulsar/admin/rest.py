@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -42,6 +42,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     message_id_body,
     moved,
     read_activity,
+    read_cursor,
     read_entry,
     read_entry_filters,
     read_ledgers,
@@ -54,10 +55,7 @@ from jmsaio.transport.pulsar.admin.causes import distrust, missing_tls
 from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     creating,
-    cursor_key,
-    lookup_path,
     namespace_path,
-    read_cursor,
     schema_path,
     since_path,
     start_position,
@@ -194,13 +192,8 @@ class RestAdmin:
             return read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
-        with understanding(f"cursor of {topic}"):
-            one = (found.get("cursors") or {}).get(cursor_key(subscription))
-            if one is not None:
-                ranges = one.get("individuallyDeletedMessages") or ""
-                return read_cursor(one["markDeletePosition"], ranges, found["lastConfirmedEntry"])
-        raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
+        path, what = f"{topic_path(topic)}/internalStats", f"cursor of {topic}"
+        return await self._get(path, what, lambda found: read_cursor(found, subscription, what))
 
     async def log(self, topic: str) -> TopicLog:
         """Make three calls; the answers of the later two are limited to the last entry reported by the first."""
@@ -384,12 +377,9 @@ class RestAdmin:
         with understanding(what):
             return read(found)
 
-    async def _call(
-        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None,
-        checked: bool = True,
-    ) -> Any:  # fmt: skip
-        """Make a call with retries; return the decoded answer, None for an empty one."""
-        answer = await self._answer(method, path, what=what, query=query, body=body, checked=checked)
+    async def _call(self, method: str, path: str, *, what: str, **how: Any) -> Any:
+        """Make a call with retries; return the decoded answer, None for an empty one. ``how`` is as for ``_answer``."""
+        answer = await self._answer(method, path, what=what, **how)
         with understanding(what):
             return json.loads(answer.content) if answer.content else None
 
@@ -405,11 +395,13 @@ class RestAdmin:
                     await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
                 if checked and self._check is not None:
                     await self._check(path, what, partial(self.consumers, what))
-                return await self._repeated(what, partial(self._in_turn, method, path, query, body, what))
+                return await self._repeated(method, path, query, body, what)
         except TimeoutError:
             raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
 
-    async def _repeated(self, what: str, once: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
+    async def _repeated(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
+    ) -> httpx.Response:
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -420,7 +412,7 @@ class RestAdmin:
             sleep=anyio.sleep,
         )
         try:
-            return await retrying(once)
+            return await retrying(self._once, method, path, query, body, what)
         except (httpx.HTTPError, ssl.SSLError) as error:  # a TLS alert in an answer is an SSLError
             reason = distrust(error, self._url) or await missing_tls(self._url)
             if reason is not None:
@@ -437,7 +429,8 @@ class RestAdmin:
         """
         what, listener = f"broker of {topic}", self._config.listener_name
         query = None if listener is None else {"listenerName": listener}
-        found = await self._call("GET", lookup_path(topic), what=what, query=query, checked=False)
+        path = topic_path(topic).replace("/admin/v2", "/lookup/v2/topic", 1)
+        found = await self._call("GET", path, what=what, query=query, checked=False)
         with understanding(what):
             place = urlsplit(str(found.get("brokerUrlTls" if tls else "brokerUrl") or "")).netloc
         if not place:
@@ -452,31 +445,26 @@ class RestAdmin:
                 consumer["consumerName"] for one in found["subscriptions"].values() for consumer in one["consumers"]
             }
 
-    async def _in_turn(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
-    ) -> httpx.Response:
-        async with self._turns:
-            return await self._once(method, path, query, body, what)
-
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
     ) -> httpx.Response:
         url, credentials = self._url + path, self._credentials
-        for _ in range(REDIRECTS + 1):
-            client = self._connected(what)
-            headers, token = {}, ""
-            calling = _calling.set(True)
-            try:
-                if credentials is not None:
-                    token = await credentials.token()
-                    headers = credentials.headers(token)
-                answer = await client.request(method, url, params=query, json=body, headers=headers)
-            finally:
-                _calling.reset(calling)
-            if answer.status_code not in _MOVED or "location" not in answer.headers:
-                break
-            url = moved(url, answer.headers["location"], answer.status_code)
-            query = None  # the new address contains it
+        async with self._turns:
+            for _ in range(REDIRECTS + 1):
+                client = self._connected(what)
+                headers, token = {}, ""
+                calling = _calling.set(True)
+                try:
+                    if credentials is not None:
+                        token = await credentials.token()
+                        headers = credentials.headers(token)
+                    answer = await client.request(method, url, params=query, json=body, headers=headers)
+                finally:
+                    _calling.reset(calling)
+                if answer.status_code not in _MOVED or "location" not in answer.headers:
+                    break
+                url = moved(url, answer.headers["location"], answer.status_code)
+                query = None  # the new address contains it
         if answer.is_success:
             return answer
         if answer.status_code == 401 and credentials is not None and credentials.issued is not None:
@@ -512,5 +500,4 @@ def _passes(error: BaseException) -> bool:
 
 
 def _schema(found: Mapping[str, Any]) -> Schema:
-    """Parse a schema."""
     return Schema(found["type"], found.get("data") or "", found.get("properties") or {})

@@ -8,11 +8,13 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Cursor
 from jmsaio.transport.pulsar.admin.answers import (
     has_advanced,
     message_id_body,
     moved,
     read_activity,
+    read_cursor,
     read_entry,
     read_ledgers,
     read_log,
@@ -231,3 +233,33 @@ def test_clients_are_counted() -> None:
 def test_the_last_message_is_a_sign_of_life() -> None:
     assert read_activity({}, loaded_topic(), "2026-11-21T06:30:00.5Z", NOW).last == NOW_MS - HOUR // 2 + 500
     assert read_activity({}, loaded_topic(), "", NOW).last is None
+
+
+def cursor(position: str, ranges: str, last: str) -> Cursor:
+    """A subscription's cursor, from what the broker says about it."""
+    one = {"markDeletePosition": position, "individuallyDeletedMessages": ranges}
+    return read_cursor({"cursors": {"s": one}, "lastConfirmedEntry": last}, "s", "cursor")
+
+
+def test_cursors_are_read_even_before_the_first_entry() -> None:
+    assert cursor("5:9", "", "6:3") == Cursor(WireId(5, 9), last=WireId(6, 3))
+    found = cursor("5:9", "[(5:10..5:12]]", "5:12")
+    assert found == Cursor(WireId(5, 9), (((5, 11), (5, 12)),), WireId(5, 12))
+    for nowhere in ("-1:-1", "0:-1"):
+        assert cursor(nowhere, "", "-1:-1") == Cursor(None, last=WireId(-1, -1))
+
+
+def test_a_cursor_before_a_ledger_has_all_ledgers_behind_it() -> None:
+    found = cursor("7:-1", "[(7:0..7:1]]", "7:2")
+    assert found.mark_delete is None
+    places = [(3, 0), (6, 99), (7, 0), (7, 1), (7, 2)]
+    acknowledged = {place: found.is_acknowledged(WireId(*place)) for place in places}
+    assert acknowledged == {(3, 0): True, (6, 99): True, (7, 0): False, (7, 1): True, (7, 2): False}
+
+
+@pytest.mark.parametrize("text", ["", "5", "a:b", "5:"])
+def test_what_is_no_position_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        cursor(text, "", "5:9")
+    with pytest.raises(ValueError, match="invalid literal"):
+        cursor("5:9", "", text)

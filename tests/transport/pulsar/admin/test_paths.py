@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.errors import InvalidDestinationError, OperationTimeoutError
-from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, StartPosition
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.pulsar.admin import paths
 from jmsaio.transport.pulsar.admin.paths import (
     creating,
     cursor_key,
     namespace_path,
-    read_cursor,
     read_ranges,
     start_position,
     subscribing,
@@ -148,30 +146,6 @@ def test_ranges_of_acknowledgements_are_read(
     text: str, ranges: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 ) -> None:
     assert read_ranges(text) == ranges
-
-
-def test_cursors_are_read_even_before_the_first_entry() -> None:
-    assert read_cursor("5:9", "", "6:3") == Cursor(WireId(5, 9), last=WireId(6, 3))
-    found = read_cursor("5:9", "[(5:10..5:12]]", "5:12")
-    assert found == Cursor(WireId(5, 9), (((5, 11), (5, 12)),), WireId(5, 12))
-    for nowhere in ("-1:-1", "0:-1"):
-        assert read_cursor(nowhere, "", "-1:-1") == Cursor(None, last=WireId(-1, -1))
-
-
-def test_a_cursor_before_a_ledger_has_all_ledgers_behind_it() -> None:
-    cursor = read_cursor("7:-1", "[(7:0..7:1]]", "7:2")
-    assert cursor.mark_delete is None
-    places = [(3, 0), (6, 99), (7, 0), (7, 1), (7, 2)]
-    acknowledged = {place: cursor.is_acknowledged(WireId(*place)) for place in places}
-    assert acknowledged == {(3, 0): True, (6, 99): True, (7, 0): False, (7, 1): True, (7, 2): False}
-
-
-@pytest.mark.parametrize("text", ["", "5", "a:b", "5:"])
-def test_what_is_no_position_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="invalid literal"):
-        read_cursor(text, "", "5:9")
-    with pytest.raises(ValueError, match="invalid literal"):
-        read_cursor("5:9", "", text)
 
 
 def test_transactions_are_asked_for_by_the_name_of_a_persistent_topic() -> None:
