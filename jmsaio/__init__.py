@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
-from warnings import warn
 
 from jmsaio.errors import (
     AdminError,
@@ -46,7 +45,7 @@ from jmsaio.model.messages.message import Message, TextMessage
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
-from jmsaio.model.public import public, python_name
+from jmsaio.model.public import public
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__
@@ -184,11 +183,7 @@ if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every nam
 
     def __getattr__(name: str) -> Any:
         if name not in _CLIENT:
-            known = python_name(name, __all__)
-            if known is None:
-                raise AttributeError(f"module 'jmsaio' has no attribute {shown(name)}")
-            warn(f"write jmsaio.{known} instead of {name}, its name in Java", DeprecationWarning, stacklevel=2)
-            return getattr(import_module("jmsaio"), known)
+            raise AttributeError(f"module 'jmsaio' has no attribute {shown(name)}")
         value = globals()[name] = getattr(import_module(f"jmsaio.client.{_CLIENT[name]}"), name)
         return value
 

@@ -1,15 +1,11 @@
-"""How public names appear to users: as names of ``jmsaio``, without the arguments that only the library passes.
-
-Java's names of classes are answered with the name here. Java's methods need no table: Python itself suggests
-``create_session`` for ``createSession``.
-"""
+"""How public names appear to users: as names of ``jmsaio``, without the arguments that only the library passes."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Collection
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 K = TypeVar("K", bound=type)
@@ -55,32 +51,3 @@ def created_by(call: str) -> Callable[[K], K]:
         return kind
 
     return hide
-
-
-_CLASSES: Final = {
-    "ActiveMQConnectionFactory": "ConnectionFactory",
-    "JMSConsumer": "MessageConsumer",
-    "JMSContext": "Context",
-    "PulsarConnectionFactory": "ConnectionFactory",
-    "PulsarQueue": "Queue",
-    "PulsarTopic": "Topic",
-    "QueueConnection": "Connection",
-    "QueueConnectionFactory": "ConnectionFactory",
-    "QueueReceiver": "MessageConsumer",
-    "QueueSender": "MessageProducer",
-    "QueueSession": "Session",
-    "RMQConnectionFactory": "ConnectionFactory",
-    "TopicConnection": "Connection",
-    "TopicConnectionFactory": "ConnectionFactory",
-    "TopicPublisher": "MessageProducer",
-    "TopicSession": "Session",
-    "TopicSubscriber": "MessageConsumer",
-}
-
-
-def python_name(java: str, known: Collection[str]) -> str | None:
-    """Return the name of a class of ``known`` that is ``java`` in Java, or None. An exception is called an error."""
-    found = _CLASSES.get(java)
-    if found is None and java.endswith("Exception"):
-        found = f"{java.removesuffix('Exception').removesuffix('Runtime')}Error"
-    return found if found in known else None

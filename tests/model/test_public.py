@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.model.public import created_by, public, python_name
+from jmsaio.model.public import created_by, public
 
 
 @public
@@ -38,27 +38,6 @@ def test_help_shows_no_arguments_and_the_call_that_creates_it() -> None:
     assert "inner:" not in shown and not inspect.signature(Thing).parameters
     assert "Not for applications, which call factory.create_thing." in shown
 
-
-#: Classes of Java by the name that they have here.
-CLASSES = {
-    "JMSContext": "Context", "JMSConsumer": "MessageConsumer", "JMSException": "JMSError",
-    "JMSRuntimeException": "JMSError", "PulsarConnectionFactory": "ConnectionFactory",
-    "PulsarQueue": "Queue", "PulsarTopic": "Topic", "ActiveMQConnectionFactory": "ConnectionFactory",
-    "RMQConnectionFactory": "ConnectionFactory",
-    "QueueConnectionFactory": "ConnectionFactory", "TopicConnectionFactory": "ConnectionFactory",
-    "QueueConnection": "Connection", "TopicConnection": "Connection", "QueueSession": "Session",
-    "TopicSession": "Session", "QueueReceiver": "MessageConsumer", "TopicSubscriber": "MessageConsumer",
-    "QueueSender": "MessageProducer", "TopicPublisher": "MessageProducer", "IllegalStateException": "IllegalStateError",
-    "IllegalStateRuntimeException": "IllegalStateError", "InvalidClientIDException": "InvalidClientIDError",
-    "InvalidDestinationException": "InvalidDestinationError", "InvalidSelectorException": "InvalidSelectorError",
-    "JMSSecurityException": "JMSSecurityError", "MessageEOFException": "MessageEOFError",
-    "MessageFormatException": "MessageFormatError", "MessageNotReadableException": "MessageNotReadableError",
-    "MessageNotWriteableException": "MessageNotWriteableError",
-    "ResourceAllocationException": "ResourceAllocationError",
-    "TransactionInProgressException": "TransactionInProgressError",
-    "TransactionRolledBackException": "TransactionRolledBackError", "NumberFormatException": "NumberFormatError",
-    "UnsupportedOperationException": "UnsupportedOperationError", "IllegalArgumentException": "IllegalArgumentError",
-}  # fmt: skip
 
 #: Methods of Java's interfaces, whose names here are the same words in snake_case.
 METHODS: dict[type[Any], str] = {
@@ -145,13 +124,6 @@ def test_each_method_of_java_has_its_name_in_snake_case_and_python_suggests_it(k
             assert found or java[1:] == "etJMSReplyTo"  # too different for Python
 
 
-@pytest.mark.parametrize("java", CLASSES)
-def test_a_class_of_java_is_found_under_the_name_it_has_here(java: str) -> None:
-    with pytest.warns(DeprecationWarning, match=rf"write jmsaio\.{CLASSES[java]} instead of {java}"):
-        found = getattr(jmsaio, java)
-    assert found is getattr(jmsaio, CLASSES[java])
-
-
 async def test_a_missing_async_or_await_is_named() -> None:
     connecting: Any = jmsaio.connect("memory:")
     with pytest.raises(TypeError, match="write `async with` instead of `with`"), connecting:
@@ -163,12 +135,6 @@ async def test_a_missing_async_or_await_is_named() -> None:
                 pass
         with pytest.raises(TypeError, match="write `async with` instead of `with`"), await opening:
             pass
-
-
-def test_other_names_are_not_found() -> None:
-    for name in ("NoSuchException", "Exception", "XAConnection", "JMSFactory"):
-        assert python_name(name, jmsaio.__all__) is None
-        assert not hasattr(jmsaio, name)
 
 
 @pytest.mark.parametrize("kind", [jmsaio.Session, jmsaio.Context])
