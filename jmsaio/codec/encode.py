@@ -250,13 +250,11 @@ def plain_parts(kind: str, stamp: Stamp) -> MapParts:
 
 
 def packed_parts(kind: str, stamp: Stamp) -> PackedParts:
-    """Return the parts of a stamp without an id, its properties packed."""
     before, after, _, event_time, deliver_at, priority, sticky = plain_parts(kind, stamp)
     return pack(before), pack(after), event_time, deliver_at, priority, sticky
 
 
 def write_plain(payload: bytes, parts: MapParts, own_id: str | None, properties: Counted) -> OutgoingRecord:
-    """Create the record of a payload from its stamp's parts, its id, or None, and the application's properties."""
     before, after, characters, event_time, deliver_at, priority, sticky = parts
     wire = before.copy()
     if own_id is not None:
@@ -272,7 +270,6 @@ def write_plain(payload: bytes, parts: MapParts, own_id: str | None, properties:
 
 
 def write_packed(payload: bytes, parts: PackedParts, own_id: str | None, properties: bytes) -> PackedRecord:
-    """Create the record of a payload from its stamp's parts, its id, or None, and packed properties."""
     before, after, event_time, deliver_at, priority, sticky = parts
     if own_id is None:
         packed = b"".join((before, after, properties))

@@ -121,7 +121,6 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
 
 
 def message_id(record: ReceivedRecord) -> str:
-    """Return JMSMessageID: the sender's, or else the record's position in storage."""
     return record.get(MESSAGE_ID) or str(record.message_id)
 
 
@@ -144,7 +143,6 @@ def expiration(wire: Texts) -> int:
 
 
 def delivery_time(record: ReceivedRecord) -> int:
-    """Return JMSDeliveryTime in milliseconds since the epoch: JMSTimestamp if there is no other."""
     return number(record, DELIVERY_TIME, record.event_time)
 
 
@@ -159,12 +157,10 @@ def due(record: ReceivedRecord, now: int) -> int:
 
 
 def delivery_mode(wire: Texts) -> int:
-    """Return JMSDeliveryMode: 1 if the record has this value, else 2."""
     return 1 if number(wire, DELIVERY_MODE, 2) == 1 else 2
 
 
 def priority(wire: Texts) -> int:
-    """Return JMSPriority: 0 to 9, 4 for anything else."""
     value = number(wire, PRIORITY, 4)
     return value if 0 <= value <= 9 else 4
 
@@ -206,7 +202,6 @@ def _reply_destination(wire: Texts, namespace: str) -> Destination | None:
 
 
 def connection_id(record: ReceivedRecord) -> str | None:
-    """Return JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
     return record.get(CONNECTION_ID)
 
 

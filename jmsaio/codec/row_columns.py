@@ -83,7 +83,6 @@ class RowColumns:
         return cls(len(rows), tuple(zip(*rows, strict=True)) if rows else ((),) * len(_FIELDS))
 
     def __getitem__(self, field: str) -> Any:
-        """Return the column of a field."""
         return self.values[_FIELDS[field]]
 
     def payloads(self) -> tuple[Column, Column]:
@@ -229,7 +228,6 @@ def _learn(names: Texts, wire: Mapping[str, str], fields: Collection[str]) -> _S
 
 
 def _names_of(fields: Collection[str]) -> Texts:
-    """Return the names on the wire of the kind and of the requested headers."""
     return tuple(dict.fromkeys((MESSAGE_TYPE, *chain.from_iterable(_WIRE.get(field, ()) for field in fields))))
 
 

@@ -166,7 +166,6 @@ def read_body(
 
 
 def read_correlation(wire: Mapping[str, str]) -> tuple[str | None, bytes | None]:
-    """Return JMSCorrelationID as text and as bytes, one of which is None."""
     found = headers.correlation_id(wire)
     return (None, found) if isinstance(found, bytes) else (found, None)
 

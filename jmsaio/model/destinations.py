@@ -173,7 +173,6 @@ class Resolved:
 
 
 def without_query(destination: Destination) -> Destination:
-    """Return a destination without the query string of its name."""
     visible = _visible(destination.name)
     return destination if visible == destination.name else attrs.evolve(destination, name=visible)
 
@@ -238,7 +237,6 @@ def broker_name_problem(name: str) -> str | None:
 
 
 def full_name(name: str, system_namespace: str = _NAMESPACE) -> str:
-    """Return the full name of a topic; a short one is in ``system_namespace``."""
     return name if name.startswith(_DOMAINS) else f"persistent://{system_namespace}/{name}"
 
 

@@ -22,12 +22,10 @@ _PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}
 
 
 def is_identifier_start(character: str) -> bool:
-    """Return whether Java's ``Character.isJavaIdentifierStart`` is true."""
     return unicodedata.category(character) in _START
 
 
 def is_identifier_part(character: str) -> bool:
-    """Return whether Java's ``Character.isJavaIdentifierPart`` is true."""
     if unicodedata.category(character) in _PART:
         return True
     code = ord(character)
@@ -54,7 +52,6 @@ def _property_name_problem(name: str) -> str | None:
 
 
 def check_property_name(name: object) -> None:
-    """Raise IllegalArgumentError unless ``name`` can name a property."""
     if not isinstance(name, str):
         raise wrong_type(name, "the property name", "a text")
     problem = _property_name_problem(name)
@@ -65,7 +62,6 @@ def check_property_name(name: object) -> None:
 
 
 def check_map_name(name: object) -> None:
-    """Raise IllegalArgumentError unless ``name`` can name a map entry: any text that is not empty."""
     check_text(name, "the name of a map entry")
     if not name:
         raise IllegalArgumentError("the name of a map entry must not be empty")

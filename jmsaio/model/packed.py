@@ -25,7 +25,6 @@ _LONGEST: Final = 10
 
 
 def varint(number: int) -> bytes:
-    """Encode a non-negative number."""
     return SHORT[number] if number < _SHORTS else _long(number)
 
 
@@ -84,7 +83,6 @@ def pack_value(packed_name: bytes, value: bytes) -> bytes:
 
 
 def pack(properties: Mapping[str, str]) -> bytes:
-    """Encode properties in the order of the mapping; raises MessageFormatError for a lone surrogate."""
     made: list[bytes] = []
     for name, value in properties.items():
         try:

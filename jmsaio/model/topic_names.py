@@ -16,7 +16,6 @@ def partition_name(topic: str, index: int) -> str:
 
 
 def partition_names(topic: str, count: int) -> list[str]:
-    """Return the names of all ``count`` partitions, or the topic's own name if it has none."""
     return [partition_name(topic, index) for index in range(count)] if count else [topic]
 
 
@@ -57,5 +56,4 @@ PROBE_TOPIC: Final = "jmsaio-same-cluster"
 
 
 def is_temporary(topic: str) -> bool:
-    """Return whether a full topic name belongs to a temporary destination, jmsaio's or Java's."""
     return topic.rpartition("/")[2].startswith((QUEUE_PREFIX, TOPIC_PREFIX))

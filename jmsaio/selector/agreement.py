@@ -218,7 +218,6 @@ def _check_equality(left: Node, right: Node) -> None:
 
 
 def _is_condition(node: Node) -> bool:
-    """Return whether the Java parser accepts the node as a Boolean expression."""
     match node:
         case nodes.Literal(value=bool() | None):
             return True

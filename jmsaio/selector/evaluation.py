@@ -41,7 +41,6 @@ MISMATCH: Final = Mismatch()
 
 
 def rank(value: object) -> int:
-    """Return the rank of a number, 0 for anything else."""
     found = RANKS.get(type(value), 0)
     if found == INT and not -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]  # rank INT is an int
         return LONG
@@ -49,12 +48,10 @@ def rank(value: object) -> int:
 
 
 def wrap_int(value: int) -> int:
-    """Return the low 32 bits of ``value`` as a signed number."""
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 def wrap_long(value: int) -> int:
-    """Return the low 64 bits of ``value`` as a signed number."""
     return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
 
 
@@ -295,7 +292,6 @@ class Values:
         return to_java(value) if type(value) in TYPE_NAMES else value  # type: ignore[arg-type]  # of these classes
 
     def header(self, name: str) -> object:
-        """Return a header, or a property JMSX."""
         declared = HEADERS.get(name)
         if declared is None:
             return self._values.get(name)

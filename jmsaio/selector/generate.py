@@ -185,7 +185,6 @@ class _Source:
         )
 
     def constant(self, value: object) -> str:
-        """Return a name or text for a value that is known at compile time."""
         if type(value) in (int, str, bool):
             return repr(value)
         name = f"c{len(self.globals)}"
@@ -197,7 +196,6 @@ class _Source:
         return f"v{self.count}"
 
     def part(self, expression: str) -> str:
-        """Move ``expression`` to a separate function and return the call."""
         name = f"part{len(self.parts)}"
         self.parts.append(f"def {name}(get, record, header): return {expression}")
         return f"{name}(get, record, header)"
@@ -292,7 +290,6 @@ def _describe(node: Node) -> str:
 
 
 def _is_header(name: str) -> bool:
-    """Return whether a record's value is read through the header function."""
     return name in evaluation.HEADERS or name in evaluation.PROVIDED
 
 

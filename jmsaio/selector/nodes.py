@@ -186,7 +186,6 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def bare(node: Node) -> Node:
-    """Return ``node`` without parentheses around it."""
     while isinstance(node, Parentheses):
         node = node.inner
     return node

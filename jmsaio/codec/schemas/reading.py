@@ -38,19 +38,16 @@ def instant(seconds: int, nanoseconds: int) -> datetime:
 
 
 def local_date(days: int) -> date:
-    """Return the date of LOCAL_DATE, days since 1970-01-01."""
     return date(1970, 1, 1) + timedelta(days=days)
 
 
 def local_time(nanoseconds: int) -> time:
-    """Return the time of LOCAL_TIME, nanoseconds since midnight."""
     if not 0 <= nanoseconds < _DAY:
         raise OverflowError(f"{nanoseconds} ns are not the time of a day")
     return (datetime.min + timedelta(microseconds=nanoseconds // 1000)).time()
 
 
 def local_date_time(days: int, nanoseconds: int) -> datetime:
-    """Return the time of LOCAL_DATE_TIME, days since 1970-01-01 and nanoseconds since midnight, without a zone."""
     return datetime.combine(local_date(days), local_time(nanoseconds))
 
 

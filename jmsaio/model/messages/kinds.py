@@ -57,7 +57,6 @@ _NEVER_FOREIGN: Final = frozenset({str, bytes, bytearray, memoryview, dict, list
 
 
 def is_foreign(value: object) -> TypeGuard[MessageLike]:
-    """Return whether an object is not one of our messages but offers the message interface."""
     if type(value) in _NEVER_FOREIGN:
         return False
     return not isinstance(value, Message) and not isinstance(value, type) and isinstance(value, MessageLike)
