@@ -18,7 +18,6 @@ from jmsaio.model.headers import FIELDS
 from jmsaio.model.values import Double, Float
 from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ, ReceivedRecord
 from jmsaio.selector import evaluation, nodes
-from jmsaio.selector.like import matcher
 from jmsaio.selector.nodes import Node, Refused
 from jmsaio.selector.parser import BEYOND
 
@@ -177,7 +176,7 @@ class _Source:
         """Return a LIKE with a precompiled test; anything but a string is FALSE for both forms."""
         name = _identifier(node.subject, "LIKE")
         escape = None if node.escape is None else str(node.escape.value)
-        test = self.constant(matcher(str(node.pattern.value), escape))
+        test = self.constant(evaluation.matcher(str(node.pattern.value), escape))
         value = self.fresh()
         return (
             f"(None if ({value} := {self.typed(name)}) is None "
