@@ -1,7 +1,7 @@
 """The commands between a client and a broker of Pulsar 4.0: numbers, fields, and a whole frame of each.
 
 Each is a message inside ``BaseCommand``, under the field with the command's number. SEND, MESSAGE, ACK and
-SEND_RECEIPT are frequent and therefore also written and read by hand, in ``messages``.
+SEND_RECEIPT are frequent, and therefore written and read by hand, in ``messages``.
 """
 
 from __future__ import annotations
@@ -148,8 +148,7 @@ _FEATURES = Table(optional(1, "supports_auth_refresh", BOOL, False))
 _AUTH_DATA = Table(optional(1, "auth_method_name", TEXT), optional(2, "auth_data", DATA))
 _SUBSCRIPTION = Table(required(1, "topic", TEXT), required(2, "subscription", TEXT))
 
-#: The fields that this client writes or reads, of each command that it sends or gets. ``decode_command`` skips other
-#: fields, and refuses other commands.
+#: The fields that this client writes or reads. ``decode_command`` skips other fields, and refuses other commands.
 COMMANDS: Final[Mapping[int, Table]] = {
     Command.CONNECT: Table(
         required(1, "client_version", TEXT),
@@ -195,32 +194,8 @@ COMMANDS: Final[Mapping[int, Table]] = {
         optional(12, "txn_enabled", BOOL, False),
         optional(13, "initial_subscription_name", TEXT),
     ),
-    Command.SEND: Table(
-        _PRODUCER,
-        required(2, "sequence_id", U64),
-        optional(3, "num_messages", I32, 1),
-        optional(4, "txnid_least_bits", U64),
-        optional(5, "txnid_most_bits", U64),
-        optional(6, "highest_sequence_id", U64, 0),
-        optional(7, "is_chunk", BOOL, False),
-    ),
-    Command.SEND_RECEIPT: Table(_PRODUCER, required(2, "sequence_id", U64), optional(3, "message_id", MESSAGE_ID)),
     Command.SEND_ERROR: Table(
         _PRODUCER, required(2, "sequence_id", U64), required(3, "error", I32), required(4, "message", TEXT)
-    ),
-    Command.MESSAGE: Table(
-        _CONSUMER,
-        required(2, "message_id", MESSAGE_ID),
-        optional(3, "redelivery_count", U32, 0),
-        repeated(4, "ack_set", I64),
-    ),
-    Command.ACK: Table(
-        _CONSUMER,
-        required(2, "ack_type", I32),
-        repeated(3, "message_id", MESSAGE_ID),
-        optional(6, "txnid_least_bits", U64),
-        optional(7, "txnid_most_bits", U64),
-        optional(8, "request_id", U64),
     ),
     Command.FLOW: Table(_CONSUMER, required(2, "message_permits", U32)),
     Command.UNSUBSCRIBE: Table(_CONSUMER, _REQUEST_2),
@@ -377,5 +352,5 @@ def decode_command(command: int, data: bytes, start: int, end: int) -> Values:
     """Decode the fields of a command. Raises ProtocolError, also for one that is not in ``COMMANDS``."""
     table = COMMANDS.get(command)
     if table is None:
-        raise ProtocolError(f"a client gets no command {command}")
+        raise ProtocolError(f"the broker sends command {command}, which does not belong here")
     return decode(table, data, *body_at(command, data, start, end))

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.commands import Command, encode_command, wrap
+from jmsaio.protocol.commands import Command, wrap
 from jmsaio.protocol.framing import Frame, Framing, crc32c, entry_of
+from tests.protocol.all_commands import encode_command
 
 pytestmark = pytest.mark.fast
 PING = encode_command(Command.PING)

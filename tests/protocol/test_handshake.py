@@ -6,9 +6,10 @@ import pytest
 
 from jmsaio.errors import ProtocolError
 from jmsaio.model.version import __version__
-from jmsaio.protocol.commands import PROTOCOL_VERSION, Command, decode_command
+from jmsaio.protocol.commands import PROTOCOL_VERSION, Command
 from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, Framing
 from jmsaio.protocol.handshake import Identity, connect_frame, max_message_size, response_frame
+from tests.protocol.all_commands import decode_command
 
 pytestmark = pytest.mark.fast
 SECRET = Identity("token", b"s3cret")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.commands import COMMANDS, Command, decode_command, encode_command, wrap
+from jmsaio.protocol.commands import Command, wrap
 from jmsaio.protocol.framing import Frame, Framing, entry_of
 from jmsaio.protocol.messages import (
     Delivery,
@@ -20,6 +20,7 @@ from jmsaio.protocol.messages import (
     words_of,
 )
 from jmsaio.protocol.metadata import Metadata, TxnId, encode_metadata
+from tests.protocol.all_commands import COMMANDS, decode_command, encode_command
 from tests.protocol.strategies import U64, values
 
 pytestmark = pytest.mark.fast

@@ -8,16 +8,9 @@ from functools import partial
 from typing import Any
 
 from jmsaio.protocol import messages
-from jmsaio.protocol.commands import (
-    ANSWERS,
-    Command,
-    InitialPosition,
-    LookupType,
-    SubType,
-    decode_command,
-    encode_command,
-)
+from jmsaio.protocol.commands import ANSWERS, Command, InitialPosition, LookupType, SubType
 from jmsaio.protocol.framing import Frame, Framing
+from tests.protocol.all_commands import decode_command, encode_command
 from tests.protocol.server_errors import ServerError
 from tests.simulation.network import Network
 from tests.simulation.storage import Consumer, Fields, Place, Producer, Subscription, Topic

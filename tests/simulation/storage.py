@@ -12,9 +12,10 @@ import attrs
 
 from jmsaio.protocol import messages
 from jmsaio.protocol.batch import split
-from jmsaio.protocol.commands import Command, SubType, encode_command
+from jmsaio.protocol.commands import Command, SubType
 from jmsaio.protocol.framing import Frame, entry_of
 from jmsaio.protocol.metadata import TxnId, decode_metadata
+from tests.protocol.all_commands import encode_command
 
 Fields = dict[str, Any]
 Place = tuple[int, int]

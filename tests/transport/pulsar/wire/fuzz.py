@@ -25,7 +25,7 @@ import attrs
 
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError, MalformedMessageError
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.protocol.framing import crc32c
 from jmsaio.protocol.messages import send
 from jmsaio.protocol.metadata import encode_metadata
@@ -33,6 +33,7 @@ from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition, S
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record
 from tests.kit.virtual_time import VirtualLoop
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer

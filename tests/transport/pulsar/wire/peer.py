@@ -16,9 +16,10 @@ import attrs
 from jmsaio.config import Configuration, load
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol import messages
-from jmsaio.protocol.commands import ANSWERS, Command, LookupType, TxnAction, decode_command, encode_command
+from jmsaio.protocol.commands import ANSWERS, Command, LookupType, TxnAction
 from jmsaio.protocol.framing import Framing, entry_of
 from jmsaio.protocol.metadata import Metadata, SingleMetadata, TxnId, decode_metadata, encode_metadata, encode_single
+from tests.protocol.all_commands import decode_command, encode_command
 from tests.protocol.server_errors import ServerError
 
 Fields = dict[str, Any]

@@ -18,9 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 import jmsaio
-from jmsaio.protocol.commands import Command, decode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.protocol.framing import Frame, Framing
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from tests.protocol.all_commands import decode_command
 
 PLACE = Path(__file__).with_name("recorded.txt")
 #: Frames of a kind that are kept, and of entries.

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from jmsaio.protocol import messages
-from jmsaio.protocol.commands import Command, TxnAction, encode_command
+from jmsaio.protocol.commands import Command, TxnAction
 from jmsaio.protocol.messages import ack_set, words_of
 from jmsaio.protocol.metadata import TxnId, encode_metadata
+from tests.protocol.all_commands import encode_command
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Txn
 
 _NOWHERE = (1 << 64) - 1

@@ -15,7 +15,7 @@ import pytest
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import (
     Reader,
     ReaderOptions,
@@ -29,6 +29,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC

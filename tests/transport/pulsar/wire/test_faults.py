@@ -20,11 +20,12 @@ import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, SendError, SendInDoubtError
-from jmsaio.protocol.commands import Command, LookupType, encode_command
+from jmsaio.protocol.commands import Command, LookupType
 from jmsaio.testing import Direction, FaultProxy
 from jmsaio.transport.base import Receiver, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link

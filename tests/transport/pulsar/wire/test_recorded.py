@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.protocol.framing import entry_of
 from jmsaio.protocol.metadata import decode_metadata
+from tests.protocol.all_commands import encode_command
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.recorded import cut, fields_of, frames, record
 

@@ -19,7 +19,7 @@ import uvloop
 import jmsaio
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError, JMSSecurityError
-from jmsaio.protocol.commands import Command, LookupType, encode_command
+from jmsaio.protocol.commands import Command, LookupType
 from jmsaio.transport.base import ReaderOptions, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.connections.answers import Backoff
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
@@ -27,6 +27,7 @@ from jmsaio.transport.pulsar.wire.connections.topics import Topics
 from jmsaio.transport.pulsar.wire.transport import open_transport
 from jmsaio.transport.waiting import Tasks
 from tests.kit.records import Outcomes, record, tell_each
+from tests.protocol.all_commands import encode_command
 from tests.support.certificates import make_authority, make_certificate
 from tests.support.secure import SecureBroker
 from tests.transport.pulsar.wire.conftest import TOPIC

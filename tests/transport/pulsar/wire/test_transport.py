@@ -17,7 +17,7 @@ from jmsaio.errors import (
     ObjectClosedError,
     OperationTimeoutError,
 )
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import (
     Reader,
     ReaderOptions,
@@ -30,6 +30,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.pulsar.wire import transport as wire
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import open_transport as open_any
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer

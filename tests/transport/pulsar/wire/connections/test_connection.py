@@ -17,9 +17,10 @@ from jmsaio.errors import (
     ProtocolError,
     TransportError,
 )
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.protocol.handshake import Identity
 from jmsaio.transport.pulsar.wire.connections.connection import Address, Connection
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 

@@ -18,10 +18,11 @@ from jmsaio.errors import (
     ObjectClosedError,
     ProtocolError,
 )
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.connections.connection import Address
 from jmsaio.transport.pulsar.wire.connections.pool import UNREACHABLE, Pool
 from jmsaio.transport.waiting import Tasks
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.support.issuer import Issuer, make_keys
 from tests.transport.pulsar.admin.test_rest import Answer, scripted

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import ProtocolError, TransportError
-from jmsaio.protocol.commands import Command, LookupType, encode_command
+from jmsaio.protocol.commands import Command, LookupType
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Address
+from tests.protocol.all_commands import encode_command
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Script, listening
 
 TOPIC = "persistent://public/default/t"

@@ -8,12 +8,13 @@ import contextlib
 import pytest
 
 from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.rules.record_life import TABLE, RecordEvent, RecordState
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.wire.records.record import WireRecord
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.consumers.test_consumer import batch_of, subscribe, two_consumers
 from tests.transport.pulsar.wire.peer import Peer

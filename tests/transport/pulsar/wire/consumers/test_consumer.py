@@ -11,7 +11,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     Receiver,
@@ -21,6 +21,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import texts
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer

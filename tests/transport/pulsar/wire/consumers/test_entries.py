@@ -13,12 +13,13 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import TransportError
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.chunks import cut
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.protocol.metadata import Metadata
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions, StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.wire.consumers import entries as module
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
+from tests.protocol.all_commands import encode_command
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.consumers.test_consumer import subscribe
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from jmsaio.protocol.commands import Command, decode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.protocol.framing import Framing
 from jmsaio.rules.share import Share
 from jmsaio.transport.pulsar.wire.consumers.permits import Permits
+from tests.protocol.all_commands import decode_command
 
 
 class Connection:

@@ -11,10 +11,11 @@ import pytest
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import IllegalStateError, ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import Receiver, SenderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
+from tests.protocol.all_commands import encode_command
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer

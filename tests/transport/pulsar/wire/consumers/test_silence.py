@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 
-from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.wire.consumers import silence
 from jmsaio.transport.pulsar.wire.consumers.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
+from tests.protocol.all_commands import encode_command
 from tests.transport.pulsar.wire.consumers.test_consumer import subscribe
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 

@@ -21,12 +21,13 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.batch import split
-from jmsaio.protocol.commands import Command, CompressionType, encode_command
+from jmsaio.protocol.commands import Command, CompressionType
 from jmsaio.protocol.compression import expand
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.pulsar.wire.producers import producer
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record
+from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
