@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.commands import CompressionType
@@ -18,23 +18,6 @@ from jmsaio.protocol.commands import CompressionType
 #: Maximum bytes of an expanded payload; for the payload of many chunks ``RATIO`` times what arrived, if that is more.
 LARGEST: Final = 128 * 1024 * 1024
 RATIO: Final = 20
-
-
-class _Codec(NamedTuple):
-    compress: Callable[[bytes], object]
-    expand: Callable[[bytes, bytearray], int]  # never writes beyond the end
-
-
-def _codec(kind: CompressionType, library: ModuleType) -> _Codec:
-    if kind is CompressionType.LZ4:
-        block = library.lz4
-        return _Codec(
-            lambda data: block.compress_block(data, store_size=False),
-            lambda data, made: block.decompress_block_into(data, made, output_len=len(made)),
-        )
-    if kind is CompressionType.ZSTD:
-        return _Codec(library.zstd.compress, library.zstd.decompress_into)
-    return _Codec(library.snappy.compress_raw, library.snappy.decompress_raw_into)
 
 
 def _library(kind: CompressionType) -> ModuleType:
@@ -52,8 +35,11 @@ def compressor(kind: CompressionType) -> Callable[[bytes], bytes]:
         return bytes
     if kind is CompressionType.ZLIB:
         return zlib.compress
-    compress = _codec(kind, _library(kind)).compress
-    return lambda data: bytes(compress(data))  # type: ignore[call-overload]  # a buffer
+    library = _library(kind)
+    if kind is CompressionType.LZ4:
+        return lambda data: bytes(library.lz4.compress_block(data, store_size=False))
+    compress = library.zstd.compress if kind is CompressionType.ZSTD else library.snappy.compress_raw
+    return lambda data: bytes(compress(data))
 
 
 def fast() -> Literal["LZ4", "ZLIB"]:
@@ -76,11 +62,7 @@ def expand(kind: int, data: bytes, size: int) -> bytes:
         raise ProtocolError(f"it is compressed with {kind}, which is unknown")
     if size > max(LARGEST, RATIO * len(data)):
         raise ProtocolError(f"it has {len(data)} bytes and announces {size}: too many to be expanded")
-    kind = CompressionType(kind)
-    try:
-        made = _expanded_by_zlib(data, size) if kind is CompressionType.ZLIB else _expanded(kind, data, size)
-    except ImportError as error:
-        raise ProtocolError(f"it is compressed: {error}") from error
+    made = _expanded(CompressionType(kind), data, size)
     if len(made) != size:
         raise ProtocolError(f"it announces {size} bytes, and has {'more' if len(made) > size else len(made)}")
     return made
@@ -89,19 +71,23 @@ def expand(kind: int, data: bytes, size: int) -> bytes:
 _KINDS: Final = frozenset(CompressionType)
 
 
-def _expanded_by_zlib(data: bytes, size: int) -> bytes:
-    try:
-        return zlib.decompressobj().decompress(data, size + 1)  # Java's has no end
-    except zlib.error as error:
-        raise ProtocolError(f"it is not compressed with ZLIB: {error}") from error
-
-
 def _expanded(kind: CompressionType, data: bytes, size: int) -> bytes:
-    library = _library(kind)
-    made = bytearray(size)
+    """Expand a payload. Nothing is written beyond the end of ``made``."""
+    failure: type[Exception] = zlib.error
     try:
-        count = _codec(kind, library).expand(data, made)
-    except library.DecompressionError as error:
+        if kind is CompressionType.ZLIB:
+            return zlib.decompressobj().decompress(data, size + 1)  # Java's has no end
+        library = _library(kind)
+        failure, made = library.DecompressionError, bytearray(size)
+        if kind is CompressionType.LZ4:
+            count = library.lz4.decompress_block_into(data, made, output_len=size)
+        elif kind is CompressionType.ZSTD:
+            count = library.zstd.decompress_into(data, made)
+        else:
+            count = library.snappy.decompress_raw_into(data, made)
+    except ImportError as error:
+        raise ProtocolError(f"it is compressed: {error}") from error
+    except failure as error:
         raise ProtocolError(f"it is not {size} bytes compressed with {kind.name}: {error}") from error
     del made[count:]
     return bytes(made)

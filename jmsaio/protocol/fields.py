@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -57,21 +58,14 @@ class Field:
     number: int
     name: str
     kind: FieldType | Table  # its type; the table of its fields if it is a message
+    default: object = None  # value of an optional field that is not set; None leaves it out of the dict
     required: bool = False
     repeated: bool = False
-    default: object = None  # value of an optional field that is not set; None leaves it out of the dict
 
 
-def required(number: int, name: str, kind: FieldType | Table) -> Field:
-    return Field(number, name, kind, required=True)
-
-
-def optional(number: int, name: str, kind: FieldType | Table, default: object = None) -> Field:
-    return Field(number, name, kind, default=default)
-
-
-def repeated(number: int, name: str, kind: FieldType | Table) -> Field:
-    return Field(number, name, kind, repeated=True)
+required: Final = partial(Field, required=True)
+optional: Final = Field
+repeated: Final = partial(Field, repeated=True)
 
 
 class Table:
