@@ -28,11 +28,9 @@ from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import Registration
 from jmsaio.transport.pulsar.wire.consumers.acknowledging import Acknowledging
-from jmsaio.transport.pulsar.wire.consumers.early import Early
 from jmsaio.transport.pulsar.wire.consumers.entries import ArrivingEntries
-from jmsaio.transport.pulsar.wire.consumers.permits import Permits
-from jmsaio.transport.pulsar.wire.consumers.returning import Returning
-from jmsaio.transport.pulsar.wire.consumers.silence import Silence
+from jmsaio.transport.pulsar.wire.consumers.permits import Permits, Silence
+from jmsaio.transport.pulsar.wire.consumers.returning import Early, Returning
 from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire
 from jmsaio.transport.waiting import to_the_end
 

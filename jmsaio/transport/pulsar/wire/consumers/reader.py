@@ -35,9 +35,9 @@ from jmsaio.transport.pulsar.wire.connections.answers import passes
 from jmsaio.transport.pulsar.wire.connections.client import Client
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import Registration
+from jmsaio.transport.pulsar.wire.consumers.entries import Arrival, announced, assembled, is_chunk, read_arrival
 from jmsaio.transport.pulsar.wire.consumers.permits import Permits
-from jmsaio.transport.pulsar.wire.records.arriving import Arrival, announced, assembled, is_chunk, read_arrival
-from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire, signed
+from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire, place_of
 
 _log = logging.getLogger(__name__)
 
@@ -342,12 +342,10 @@ class WireReader:
             await asyncio.sleep(_PAUSE)
 
     def _places(self, answer: dict[str, Any]) -> tuple[WireId | None, EntryId]:
-        last, before = answer["last_message_id"], answer.get("consumer_mark_delete_position") or {}
-        number = signed(last["entry_id"])
-        found = None
-        if number >= 0:
-            found = WireId(signed(last["ledger_id"]), number, self._partition, last.get("batch_index", -1))
-        return found, (signed(before.get("ledger_id", -1)), signed(before.get("entry_id", -1)))
+        last, before = answer["last_message_id"], answer.get("consumer_mark_delete_position")
+        place = place_of(last)
+        found = WireId(*place, self._partition, last["batch_index"]) if place[1] >= 0 else None
+        return found, (-1, -1) if before is None else place_of(before)
 
     async def aclose(self, timeout: float) -> None:
         if self._closing is None:

@@ -11,6 +11,7 @@ from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.packed import unpack
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
 from jmsaio.protocol.batch import Span, split
+from jmsaio.protocol.fields import int64
 from jmsaio.protocol.metadata import Metadata
 from jmsaio.rules import record_life as life
 from jmsaio.rules.record_life import RecordEvent, Step
@@ -267,6 +268,6 @@ def may_expire(entry: Entry, span: Span | None = None) -> bool:
     return _NAME in (metadata.packed if metadata.num_messages_in_batch is None else entry.data)
 
 
-def signed(number: int) -> int:
-    """Return a number that the protocol writes without its sign."""
-    return number - (1 << 64) if number >= 1 << 63 else number
+def place_of(message_id: Mapping[str, int]) -> EntryId:
+    """Return ledger and entry of a MESSAGE_ID, which the protocol writes without their signs."""
+    return int64(message_id["ledger_id"]), int64(message_id["entry_id"])
