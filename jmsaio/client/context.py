@@ -1,15 +1,12 @@
-"""The simplified API: Context and its consumers, which delegate to the classic API."""
+"""The simplified API: a context is a connection and a session in one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import Unpack
 
 import attrs
 
-from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.reports import ExceptionListener
 from jmsaio.client.connection import Connection, ConnectionMetaData
@@ -17,16 +14,15 @@ from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.lifetime.scope import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions
-from jmsaio.client.session import Session
+from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.session import Session, SessionCalls
+from jmsaio.client.subscriptions.plan import ConsumerRequest
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag
-from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.messages.kinds import Sendable
-from jmsaio.model.messages.map_message import MapMessage
-from jmsaio.model.messages.message import Message, TextMessage
-from jmsaio.model.messages.object_message import ObjectMessage
-from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
+from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 
@@ -34,29 +30,27 @@ from jmsaio.model.public import created_by, public
 @public
 @created_by("factory.create_context")
 @attrs.define(eq=False)
-class Context(AsyncClosing):
+class Context(SessionCalls, AsyncClosing):
     """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it."""
-
-    AUTO_ACKNOWLEDGE: ClassVar = AcknowledgeMode.AUTO
-    CLIENT_ACKNOWLEDGE: ClassVar = AcknowledgeMode.CLIENT
-    DUPS_OK_ACKNOWLEDGE: ClassVar = AcknowledgeMode.DUPS_OK
-    SESSION_TRANSACTED: ClassVar = AcknowledgeMode.TRANSACTED
 
     _connection: Connection
     _contexts: set[Context]  # open ones of the connection, which is closed with the last of them
     _session: Session
-    _mode: AcknowledgeMode
     _auto_start: bool
     _producer: MessageProducer | None = None
     _closed: bool = False
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    @property
+    def _runtime(self) -> SessionRuntime:
+        return self._session._runtime
 
     @classmethod
     async def _open(
         cls, connection: Connection, contexts: set[Context], mode: AcknowledgeMode, auto_start: bool
     ) -> Context:
         """Create a context on a connection that has ``contexts``."""
-        context = cls(connection, contexts, await connection.create_session(mode), mode, auto_start)
+        context = cls(connection, contexts, await connection.create_session(mode), auto_start)
         contexts.add(context)
         return context
 
@@ -68,70 +62,6 @@ class Context(AsyncClosing):
         self._check_open()
         return Opening(self._open(self._connection, self._contexts, AcknowledgeMode.of(mode), self._auto_start))
 
-    def create_queue(self, name: str) -> Queue:
-        """See ``Session.create_queue``."""
-        return self._session.create_queue(name)
-
-    def create_topic(self, name: str) -> Topic:
-        """See ``Session.create_topic``."""
-        return self._session.create_topic(name)
-
-    async def create_temporary_queue(self) -> TemporaryQueue:
-        """See ``Session.create_temporary_queue``."""
-        return await self._session.create_temporary_queue()
-
-    async def create_temporary_topic(self) -> TemporaryTopic:
-        """See ``Session.create_temporary_topic``."""
-        return await self._session.create_temporary_topic()
-
-    def create_message(self) -> Message:
-        """See ``Session.create_message``."""
-        return self._session.create_message()
-
-    def create_text_message(self, text: str | None = None) -> TextMessage:
-        """See ``Session.create_text_message``."""
-        return self._session.create_text_message(text)
-
-    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        """See ``Session.create_bytes_message``."""
-        return self._session.create_bytes_message(data)
-
-    def create_map_message(self, mapping: Mapping[str, Any] | None = None) -> MapMessage:
-        """See ``Session.create_map_message``."""
-        return self._session.create_map_message(mapping)
-
-    def create_stream_message(self, values: Iterable[Any] = ()) -> StreamMessage:
-        """See ``Session.create_stream_message``."""
-        return self._session.create_stream_message(values)
-
-    def create_object_message(self, value: Any = None) -> ObjectMessage:
-        """See ``Session.create_object_message``."""
-        return self._session.create_object_message(value)
-
-    async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
-        """See ``Session.unsubscribe``."""
-        await self._session.unsubscribe(name, topic)
-
-    async def set_subscription_selector(self, name: str | None, destination: Destination, selector: str | None) -> None:
-        """See ``Session.set_subscription_selector``."""
-        await self._session.set_subscription_selector(name, destination, selector)
-
-    async def acknowledge(self) -> None:
-        """See ``Session.acknowledge``."""
-        await self._session.acknowledge()
-
-    async def recover(self) -> None:
-        """See ``Session.recover``."""
-        await self._session.recover()
-
-    async def commit(self) -> None:
-        """See ``Session.commit``."""
-        await self._session.commit()
-
-    async def rollback(self) -> None:
-        """See ``Session.rollback``."""
-        await self._session.rollback()
-
     @property
     def session_mode(self) -> AcknowledgeMode:
         """The acknowledge mode."""
@@ -140,15 +70,6 @@ class Context(AsyncClosing):
     def get_session_mode(self) -> AcknowledgeMode:
         """Return ``session_mode``."""
         return self.session_mode
-
-    @property
-    def transacted(self) -> bool:
-        """Whether the context is transacted."""
-        return self._session.transacted
-
-    def get_transacted(self) -> bool:
-        """Return ``transacted``."""
-        return self.transacted
 
     @property
     def client_id(self) -> str | None:
@@ -231,32 +152,6 @@ class Context(AsyncClosing):
         self._check_open()
         return JMSProducer(self._anonymous_producer)
 
-    def create_consumer(
-        self, destination: Destination, selector: str | None = None, no_local: bool = False
-    ) -> Opening[MessageConsumer]:
-        """See ``Session.create_consumer``; starts the connection unless ``auto_start`` is off."""
-        return Opening(self._started(partial(self._session.create_consumer, destination, selector, no_local)))
-
-    def create_durable_consumer(
-        self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
-    ) -> Opening[MessageConsumer]:
-        """See ``Session.create_durable_consumer``; starts the connection unless ``auto_start`` is off."""
-        return Opening(self._started(partial(self._session.create_durable_consumer, topic, name, selector, no_local)))
-
-    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
-        """See ``Session.create_shared_consumer``; starts the connection unless ``auto_start`` is off."""
-        return Opening(self._started(partial(self._session.create_shared_consumer, topic, name, selector)))
-
-    def create_shared_durable_consumer(
-        self, topic: Topic, name: str, selector: str | None = None
-    ) -> Opening[MessageConsumer]:
-        """See ``Session.create_shared_durable_consumer``; starts the connection unless ``auto_start`` is off."""
-        return Opening(self._started(partial(self._session.create_shared_durable_consumer, topic, name, selector)))
-
-    def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
-        """See ``Session.create_browser``."""
-        return self._session.create_browser(queue, selector)
-
     async def request(
         self, destination: Destination, body: Sendable, *, timeout: Duration, **options: Unpack[SendOptions]
     ) -> Message:
@@ -266,8 +161,8 @@ class Context(AsyncClosing):
             await self._connection.start()
         return await self._session.request(destination, body, timeout=timeout, **options)
 
-    async def _started(self, create: Callable[[], Opening[MessageConsumer]]) -> MessageConsumer:
-        consumer = await create()
+    async def _consumer(self, request: ConsumerRequest) -> MessageConsumer:
+        consumer = await super()._consumer(request)
         if self._auto_start:
             await self._connection.start()
         return consumer
@@ -289,12 +184,12 @@ class Context(AsyncClosing):
         """Close the session, and with the last context the connection. Idempotent; see ``Session.close``."""
         if self._closed:
             return
-        affinity = self._session._runtime.affinity
+        affinity = self._runtime.affinity
         if affinity.forked:
             self._closed = True
             return
         affinity.check()
-        callback_context.refuse("close of a context", self._session._runtime)
+        callback_context.refuse("close of a context", self._runtime)
         self._closed = True
         try:
             await self._session.close()
@@ -304,9 +199,9 @@ class Context(AsyncClosing):
                 await self._connection.close()
 
     def _check_open(self) -> None:
-        self._session._runtime.affinity.check_process()
-        if self.closed and not callback_context.listens(self._session._runtime):
+        self._runtime.affinity.check_process()
+        if self.closed and not callback_context.listens(self._runtime):
             raise ObjectClosedError("the context is closed; create a new one")
 
     def __repr__(self) -> str:
-        return f"<Context {self._mode.name} {'closed' if self.closed else 'open'} on {self._connection!r}>"
+        return f"<Context {self._runtime.mode.name} {'closed' if self.closed else 'open'} on {self._connection!r}>"

@@ -41,37 +41,19 @@ from jmsaio.model.schema import Schema
 _log = logging.getLogger(__name__)
 
 
-@public
-@created_by("connection.create_session")
-@attrs.define(eq=False)
-class Session(AsyncClosing):
-    """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.
+class SessionCalls:
+    """The calls that a session and a context have in common."""
 
-    Many tasks can use a producer at once, but only one task at a time can use a consumer.
-    """
+    __slots__ = ()
 
     AUTO_ACKNOWLEDGE: ClassVar = AcknowledgeMode.AUTO
     CLIENT_ACKNOWLEDGE: ClassVar = AcknowledgeMode.CLIENT
     DUPS_OK_ACKNOWLEDGE: ClassVar = AcknowledgeMode.DUPS_OK
     SESSION_TRANSACTED: ClassVar = AcknowledgeMode.TRANSACTED
 
-    _runtime: SessionRuntime
-    _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
-    _producers: int = 0  # created so far
-    _requests: RequestReply | None = None
-    _replier: MessageProducer | None = None  # answers the requests that the session received
-    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)  # the replier
-
     @property
-    def acknowledge_mode(self) -> AcknowledgeMode:
-        """The acknowledge mode; an INDIVIDUAL session reports CLIENT. Raises ObjectClosedError."""
-        self._runtime.check_open()
-        mode = self._runtime.mode
-        return AcknowledgeMode.CLIENT if mode is AcknowledgeMode.INDIVIDUAL else mode
-
-    def get_acknowledge_mode(self) -> AcknowledgeMode:
-        """Return ``acknowledge_mode``."""
-        return self.acknowledge_mode
+    def _runtime(self) -> SessionRuntime:
+        raise NotImplementedError
 
     @property
     def transacted(self) -> bool:
@@ -82,11 +64,6 @@ class Session(AsyncClosing):
     def get_transacted(self) -> bool:
         """Return ``transacted``."""
         return self.transacted
-
-    @property
-    def closed(self) -> bool:
-        """Whether ``close`` was called."""
-        return self._runtime.closing
 
     def create_queue(self, name: str) -> Queue:
         """Return a queue by name; creates nothing on the broker.
@@ -156,54 +133,13 @@ class Session(AsyncClosing):
         self._runtime.check_open()
         return ObjectMessage(value)
 
-    def create_producer(
-        self, destination: Destination | None = None, *, schema: Schema | str | None = None
-    ) -> Opening[MessageProducer]:
-        """Create a producer for a destination; with None, each send names its destination.
-
-        ``await`` it or use ``async with``. The topic, and a queue's subscription, are created now.
-
-        Args:
-            destination: queue or topic, or None.
-            schema: the schema of all its messages, registered with the topic; a str names a type without a definition,
-                such as ``"STRING"``. ``send`` accepts a value that fits the schema, or a message with such a body.
-
-        Raises:
-            InvalidDestinationError: a virtual, deleted or foreign destination.
-            IllegalArgumentError: a schema that is invalid, or of a type that producers don't support.
-            ConfigurationError: a schema AVRO without the package fastavro (``jmsaio[schema]``).
-            TransportError: the broker refuses or can't be reached. The error code IncompatibleSchema: the schema is not
-                compatible with the topic's.
-        """
-        return Opening(self._create_producer(destination, schema))
-
-    async def _create_producer(
-        self, destination: Destination | None, schema: Schema | str | None = None
-    ) -> MessageProducer:
-        runtime = self._runtime
-        runtime.check_call()
-        schema = Schema(schema) if isinstance(schema, str) else schema
-        if schema is not None and not isinstance(schema, Schema):
-            raise wrong_type(schema, "schema", "a Schema or the name of a type")
-        writer = None if schema is None else schema_writer(schema)
-        connection = runtime.connection
-        own = None if destination is None else target_for(destination, connection)
-        targets = Targets(connection, own, runtime.transaction is not None and runtime.transaction.real, schema)
-        if own is not None:
-            await targets.open(own)
-        self._producers += 1
-        # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
-        prefix = f"ID:{connection.uuid}:{self._runtime.number}:{self._producers}:"
-        producer = MessageProducer(runtime=runtime, schema=writer, targets=targets, stamper=Stamper(runtime, prefix))
-        runtime.children[producer] = None
-        return producer
-
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
         """Create a consumer on a queue, or on a topic with a subscription that exists as long as the consumer.
 
-        ``await`` it or use ``async with``. From now on messages are stored for it.
+        ``await`` it or use ``async with``. From now on messages are stored for it. A context also starts its
+        connection, unless ``auto_start`` is off.
 
         Args:
             destination: queue or topic; ``multi:`` and ``regex:`` names consume from several.
@@ -264,11 +200,6 @@ class Session(AsyncClosing):
         """
         known = as_destination(topic, "topic")
         return Opening(self._consumer(ConsumerRequest(known, ConsumerKind.SHARED_DURABLE, name, selector or None)))
-
-    # Names of JMS 1.1.
-    create_subscriber = create_receiver = create_consumer
-    create_durable_subscriber = create_durable_consumer
-    create_publisher = create_sender = create_producer
 
     async def _consumer(self, request: ConsumerRequest) -> MessageConsumer:
         inbox = await open_inbox(self._runtime, request)
@@ -337,53 +268,6 @@ class Session(AsyncClosing):
         )  # fmt: skip
         connection.selectors.hurry()
 
-    async def request(
-        self,
-        destination: Destination,
-        body: Sendable,
-        *,
-        timeout: Duration,
-        **options: Unpack[SendOptions],
-    ) -> Message:
-        """Send a request and wait for its reply; hundreds of requests can wait at once on one reply queue.
-
-        Args:
-            destination: the request's destination.
-            body: a message or a body, as for ``producer.send``.
-            timeout: maximum number of seconds until the reply arrives.
-            options: ``properties``, ``priority`` and the like, as for ``producer.send``. The request's time to live is
-                ``timeout`` unless ``time_to_live`` is given; 0: it does not expire.
-
-        Returns:
-            The message whose JMSCorrelationID is the request's JMSMessageID, or the request's JMSCorrelationID.
-
-        Raises:
-            TimeoutError: no reply in time; its text and cause report whether the connection to the broker is lost.
-            ObjectClosedError: the session is closed, or was closed while the request waited.
-
-        Cancelling: a reply that arrives later is dropped.
-        """
-        self._runtime.check_call()
-        if self._requests is None:
-            connection = self._runtime.connection
-            self._requests = RequestReply(self._new_session, lambda: connection.states.outage)
-            self._runtime.children[self._requests] = None
-        return await self._requests.request(destination, body, timeout, options)
-
-    async def _reply(self, request: Message, body: Sendable, options: Mapping[str, Any]) -> Receipt:
-        """Answer ``request``; see ``Message.reply``."""
-        destination = request.jms_reply_to
-        if destination is None:
-            raise InvalidDestinationError(
-                f"message {request.jms_message_id} has no JMSReplyTo, so that no one waits for an answer"
-            )
-        message, _ = outgoing(body, log_left_out)
-        message.jms_correlation_id = request.jms_correlation_id or request.jms_message_id
-        async with self._opening:
-            if self._replier is None:
-                self._replier = await self.create_producer()
-        return await self._replier.send(destination, message, **options)
-
     async def acknowledge(self) -> None:
         """Acknowledge every message that the session has delivered; no effect unless CLIENT or INDIVIDUAL."""
         self._runtime.check_call()
@@ -435,6 +319,133 @@ class Session(AsyncClosing):
         if transaction is None:
             raise IllegalStateError(f"{call} needs a transacted session: create_session(AcknowledgeMode.TRANSACTED)")
         return transaction
+
+
+@public
+@created_by("connection.create_session")
+@attrs.define(eq=False)
+class Session(SessionCalls, AsyncClosing):
+    """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.
+
+    Many tasks can use a producer at once, but only one task at a time can use a consumer.
+    """
+
+    _runtime: SessionRuntime
+    _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
+    _producers: int = 0  # created so far
+    _requests: RequestReply | None = None
+    _replier: MessageProducer | None = None  # answers the requests that the session received
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)  # the replier
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """The acknowledge mode; an INDIVIDUAL session reports CLIENT. Raises ObjectClosedError."""
+        self._runtime.check_open()
+        mode = self._runtime.mode
+        return AcknowledgeMode.CLIENT if mode is AcknowledgeMode.INDIVIDUAL else mode
+
+    def get_acknowledge_mode(self) -> AcknowledgeMode:
+        """Return ``acknowledge_mode``."""
+        return self.acknowledge_mode
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._runtime.closing
+
+    def create_producer(
+        self, destination: Destination | None = None, *, schema: Schema | str | None = None
+    ) -> Opening[MessageProducer]:
+        """Create a producer for a destination; with None, each send names its destination.
+
+        ``await`` it or use ``async with``. The topic, and a queue's subscription, are created now.
+
+        Args:
+            destination: queue or topic, or None.
+            schema: the schema of all its messages, registered with the topic; a str names a type without a definition,
+                such as ``"STRING"``. ``send`` accepts a value that fits the schema, or a message with such a body.
+
+        Raises:
+            InvalidDestinationError: a virtual, deleted or foreign destination.
+            IllegalArgumentError: a schema that is invalid, or of a type that producers don't support.
+            ConfigurationError: a schema AVRO without the package fastavro (``jmsaio[schema]``).
+            TransportError: the broker refuses or can't be reached. The error code IncompatibleSchema: the schema is not
+                compatible with the topic's.
+        """
+        return Opening(self._create_producer(destination, schema))
+
+    async def _create_producer(
+        self, destination: Destination | None, schema: Schema | str | None = None
+    ) -> MessageProducer:
+        runtime = self._runtime
+        runtime.check_call()
+        schema = Schema(schema) if isinstance(schema, str) else schema
+        if schema is not None and not isinstance(schema, Schema):
+            raise wrong_type(schema, "schema", "a Schema or the name of a type")
+        writer = None if schema is None else schema_writer(schema)
+        connection = runtime.connection
+        own = None if destination is None else target_for(destination, connection)
+        targets = Targets(connection, own, runtime.transaction is not None and runtime.transaction.real, schema)
+        if own is not None:
+            await targets.open(own)
+        self._producers += 1
+        # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
+        prefix = f"ID:{connection.uuid}:{self._runtime.number}:{self._producers}:"
+        producer = MessageProducer(runtime=runtime, schema=writer, targets=targets, stamper=Stamper(runtime, prefix))
+        runtime.children[producer] = None
+        return producer
+
+    # Names of JMS 1.1.
+    create_subscriber = create_receiver = SessionCalls.create_consumer
+    create_durable_subscriber = SessionCalls.create_durable_consumer
+    create_publisher = create_sender = create_producer
+
+    async def request(
+        self,
+        destination: Destination,
+        body: Sendable,
+        *,
+        timeout: Duration,
+        **options: Unpack[SendOptions],
+    ) -> Message:
+        """Send a request and wait for its reply; hundreds of requests can wait at once on one reply queue.
+
+        Args:
+            destination: the request's destination.
+            body: a message or a body, as for ``producer.send``.
+            timeout: maximum number of seconds until the reply arrives.
+            options: ``properties``, ``priority`` and the like, as for ``producer.send``. The request's time to live is
+                ``timeout`` unless ``time_to_live`` is given; 0: it does not expire.
+
+        Returns:
+            The message whose JMSCorrelationID is the request's JMSMessageID, or the request's JMSCorrelationID.
+
+        Raises:
+            TimeoutError: no reply in time; its text and cause report whether the connection to the broker is lost.
+            ObjectClosedError: the session is closed, or was closed while the request waited.
+
+        Cancelling: a reply that arrives later is dropped.
+        """
+        self._runtime.check_call()
+        if self._requests is None:
+            connection = self._runtime.connection
+            self._requests = RequestReply(self._new_session, lambda: connection.states.outage)
+            self._runtime.children[self._requests] = None
+        return await self._requests.request(destination, body, timeout, options)
+
+    async def _reply(self, request: Message, body: Sendable, options: Mapping[str, Any]) -> Receipt:
+        """Answer ``request``; see ``Message.reply``."""
+        destination = request.jms_reply_to
+        if destination is None:
+            raise InvalidDestinationError(
+                f"message {request.jms_message_id} has no JMSReplyTo, so that no one waits for an answer"
+            )
+        message, _ = outgoing(body, log_left_out)
+        message.jms_correlation_id = request.jms_correlation_id or request.jms_message_id
+        async with self._opening:
+            if self._replier is None:
+                self._replier = await self.create_producer()
+        return await self._replier.send(destination, message, **options)
 
     async def close(self) -> None:
         """Close the session and everything created from it. Idempotent; any task can call it.
