@@ -11,7 +11,7 @@ from typing import Any, Self, overload
 
 import attrs
 
-from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.callbacks.completion import CompletionListener, check_listener
 from jmsaio.client.producer import MessageProducer, log_left_out
 from jmsaio.client.runtime.stamping import UNSET, ProducerSettings, SendSettings
 from jmsaio.client.senders.pending import Receipt
@@ -39,7 +39,7 @@ class JMSProducer(ProducerSettings, TypedGetters):
     _open: Callable[[], Awaitable[MessageProducer]]
     _settings: SendSettings = attrs.field(factory=SendSettings, init=False)
     _template: Message = attrs.field(factory=Message, init=False)  # properties and headers of each message
-    _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
+    _listener: CompletionListener | None = attrs.field(default=None, init=False)
 
     def _current(self) -> SendSettings:
         return self._settings
@@ -48,17 +48,17 @@ class JMSProducer(ProducerSettings, TypedGetters):
         self._settings = self._settings.changed(**given)
         return self
 
-    def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:
+    def set_async(self, listener: CompletionListener | None) -> JMSProducer:
         """Make ``send`` asynchronous and report the outcome to ``listener``; None makes it synchronous again.
 
         Raises IllegalArgumentError unless it is a completion listener.
         """
         if listener is not None:
-            checked(listener)
+            check_listener(listener)
         self._listener = listener
         return self
 
-    def get_async(self) -> CompletionListener | FunctionPair | None:
+    def get_async(self) -> CompletionListener | None:
         """Return the completion listener, or None."""
         return self._listener
 

@@ -11,7 +11,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
-from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.callbacks.completion import CompletionListener, check_listener
 from jmsaio.client.lifetime.scope import AsyncClosing
 from jmsaio.client.lifetime.stats import ProducerStats, SendCounts
 from jmsaio.client.runtime.stamping import (
@@ -155,7 +155,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         message: Sendable,
         /,
         *,
-        completion_listener: CompletionListener | FunctionPair = ...,
+        completion_listener: CompletionListener = ...,
         **options: Unpack[SendOptions],
     ) -> asyncio.Future[Receipt]: ...
     @overload
@@ -165,7 +165,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         message: Sendable,
         /,
         *,
-        completion_listener: CompletionListener | FunctionPair = ...,
+        completion_listener: CompletionListener = ...,
         **options: Unpack[SendOptions],
     ) -> asyncio.Future[Receipt]: ...
     async def send_async(
@@ -179,7 +179,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         priority: int | None = None,
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
-        completion_listener: CompletionListener | FunctionPair = UNSET,
+        completion_listener: CompletionListener = UNSET,
     ) -> asyncio.Future[Receipt]:
         """Send a message; return a future once the message has a place in the send window.
 
@@ -188,8 +188,8 @@ class MessageProducer(ProducerSettings, AsyncClosing):
 
         Args:
             completion_listener: called with the outcome by the session's callback worker, in order of the sends: an
-                object with ``on_completion(message)`` and ``on_exception(message, error)``, or a pair of such
-                functions, plain or coroutine. None or anything else raises IllegalArgumentError.
+                object with the plain or coroutine functions ``on_completion(message)`` and ``on_exception(message,
+                error)``. None or anything else raises IllegalArgumentError.
 
         Otherwise as ``send``. Errors of the call itself are raised here; later failures fail the future.
 
@@ -221,7 +221,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         if self._closed or (runtime.closing and runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not UNSET:
-            completion_listener = checked(completion_listener)
+            check_listener(completion_listener)
         target, given, sent, foreign = self._outgoing(destination_or_message, message, properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
         record, tracing = encode(sent, stamp, self._schema), runtime.connection.tracing

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypedDict
+
+import attrs
 
 import jmsaio
 
@@ -100,3 +102,11 @@ async def rest(
     """What a queue still has for a new consumer, see `drain`."""
     async with connection.create_session() as session, session.create_consumer(queue) as consumer:
         return await drain(consumer, least, wait)
+
+
+@attrs.frozen(eq=False)
+class Functions:
+    """A completion listener of two functions."""
+
+    on_completion: Callable[[jmsaio.Message], Any]
+    on_exception: Callable[[jmsaio.Message, Exception], Any]

@@ -12,7 +12,7 @@ import pytest
 import jmsaio
 from jmsaio import ConnectionMetaData, __version__
 from jmsaio.transport.memory.transport import MemoryTransport
-from tests.client.helpers import transactions
+from tests.client.helpers import Functions, transactions
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.kit.virtual_time import steady
 
@@ -312,7 +312,7 @@ async def test_a_stop_by_a_completion_listener_waits_for_listeners_of_other_sess
             order.append("stopped")
             stopped.set()
 
-        await producer.send_async("x", completion_listener=(completed, print))
+        await producer.send_async("x", completion_listener=Functions(completed, print))
         await asyncio.wait_for(stopped.wait(), 20)
         assert order == ["listener", "stopped"]
 

@@ -23,7 +23,7 @@ from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.native.consumers import rereading
 from jmsaio.transport.pulsar.wire.consumers import entries
-from tests.client.helpers import fill, take, text
+from tests.client.helpers import Functions, fill, take, text
 from tests.kit.inside import inbox_of, runtime_of, temporaries_left
 from tests.support.broker import TestBroker
 
@@ -180,7 +180,7 @@ async def test_closed_inside_the_callbacks_while_the_broker_is_dead(own_broker: 
     await producer.send("first")
     listening.set_message_listener(listener)
     await asyncio.wait_for(heard.wait(), 60)
-    await producer.send_async("second", completion_listener=(lambda message: ended.append("stored"), failed))
+    await producer.send_async("second", completion_listener=Functions(lambda message: ended.append("stored"), failed))
     sent.set()
     assert await asyncio.wait_for(waiting.receive(), 60) is None
     async with asyncio.timeout(60):

@@ -117,16 +117,6 @@ async def test_a_foreign_message_takes_the_producers_properties(
         assert foreign.jms_message_id == message.jms_message_id
 
 
-async def test_a_pair_of_functions_is_a_completion_listener(context: jmsaio.Context, name: Name) -> None:
-    """``set_async`` takes two functions, too."""
-    told: asyncio.Queue[str] = asyncio.Queue()
-    pair = (lambda message: told.put_nowait(message.text), lambda message, error: told.put_nowait("failed"))
-    producer = context.create_producer().set_async(pair)
-    assert producer.get_async() is pair
-    await producer.send(context.create_queue(name("pair")), "sent")
-    assert await asyncio.wait_for(told.get(), 20) == "sent"
-
-
 async def test_what_is_left_out_of_a_foreign_message_is_logged(
     context: jmsaio.Context, name: Name, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -26,7 +26,7 @@ async def classic(session: Session, consumer: MessageConsumer, producer: Message
     await producer.send(queue, {"amount": 5}, priority=7)
     await producer.send(queue, session.create_bytes_message(b"a"), delivery_mode=jmsaio.DeliveryMode.NON_PERSISTENT)
     future: asyncio.Future[jmsaio.Receipt] = await producer.send_async([1, "a"], completion_listener=Handler())
-    await producer.send_async(queue, b"bytes", completion_listener=(lambda message: None, lambda message, error: None))
+    await producer.send_async(queue, b"bytes", completion_listener=Handler())
     async for message in consumer:
         text: str | None = message.text
         print(text, message.properties["amount"], message.jms_message_id)

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 import attrs
@@ -19,25 +19,11 @@ from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
 from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
+from jmsaio.model.arguments import with_article
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.sequential import BytesMessage, StreamMessage
 from jmsaio.model.public import public
-
-
-def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
-    """Return the listener as an object; raise IllegalArgumentError before the send if it lacks a function."""
-    if isinstance(listener, tuple):
-        if len(listener) != 2 or not all(map(callable, listener)):
-            raise IllegalArgumentError("completion_listener as a pair is (on_completion, on_exception), two functions")
-        return Functions(*listener)
-    for call in ("on_completion", "on_exception"):
-        if not callable(getattr(listener, call, None)):
-            raise IllegalArgumentError(
-                f"completion_listener needs {call}, which {type(listener).__name__} does not have; "
-                "or pass a pair of functions: (on_completion, on_exception)"
-            )
-    return listener
 
 
 @public
@@ -51,16 +37,14 @@ class CompletionListener(Protocol):
         """Handle that ``message`` was not sent, or that its outcome is unknown (SendInDoubtError)."""
 
 
-#: A completion listener's two functions, without an object around them.
-FunctionPair = tuple[Callable[[Message], Any], Callable[[Message, Exception], Any]]
-
-
-@attrs.frozen(eq=False)
-class Functions:
-    """A pair of functions as a completion listener."""
-
-    on_completion: Callable[[Message], Any]
-    on_exception: Callable[[Message, Exception], Any]
+def check_listener(listener: CompletionListener) -> None:
+    """Check a listener before the send, so that the caller receives the error."""
+    for call in ("on_completion", "on_exception"):
+        if not callable(getattr(listener, call, None)):
+            raise IllegalArgumentError(
+                f"completion_listener needs on_completion(message) and on_exception(message, error); "
+                f"{with_article(type(listener).__name__)} has no {call}"
+            )
 
 
 def _ignore_outcome(future: asyncio.Future[Receipt]) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client.callbacks.completion import Completions, Functions
+from jmsaio.client.callbacks.completion import Completions
 from jmsaio.client.callbacks.reports import ExceptionReports, SerialCalls
 from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.pool import SenderPool
-from tests.client.helpers import Listener, text, transactions
+from tests.client.helpers import Functions, Listener, text, transactions
 
 Name = Callable[[str], str]
 
@@ -280,19 +280,6 @@ async def test_a_message_may_be_changed_and_sent_again_while_it_is_pending(sessi
         ("second", 2, sent[1]),
     ]
     assert listener.told == [(message, None)] * 2
-
-
-async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Session, name: Name) -> None:
-    """Two functions are called like an object with both methods; anything but a pair of functions is refused."""
-    told: asyncio.Queue[str] = asyncio.Queue()
-    pair = (lambda message: told.put_nowait(message.text), lambda message, error: told.put_nowait("failed"))
-    producer = await session.create_producer(jmsaio.Queue(name("pair")))
-    await producer.send_async("sent", completion_listener=pair)
-    assert await asyncio.wait_for(told.get(), 20) == "sent"
-    wrongs: tuple[Any, ...] = ((print,), (print, 5), ())
-    for wrong in wrongs:
-        with pytest.raises(jmsaio.IllegalArgumentError, match="pair"):
-            await producer.send_async("a", completion_listener=wrong)
 
 
 def unanswered() -> PendingSend:

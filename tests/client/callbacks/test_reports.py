@@ -19,7 +19,7 @@ from jmsaio.client.callbacks.reports import ExceptionReports, SerialCalls
 from jmsaio.client.factory import _Connecting
 from jmsaio.client.runtime.connection import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
-from tests.client.helpers import until
+from tests.client.helpers import Functions, until
 from tests.kit.broker_fixtures import Disturbed
 from tests.kit.inside import runtime_of
 from tests.support.broker import TestBroker
@@ -296,7 +296,7 @@ async def test_a_listener_that_fails_is_one_log_record(
     caplog.clear()
     messages = [session.create_text_message("coffee") for _ in range(2)]
     for message in messages:
-        await producer.send_async(message, completion_listener=(failing, failing))
+        await producer.send_async(message, completion_listener=Functions(failing, failing))
     await producer.close()
     records = [record for record in caplog.records if record.levelno >= logging.WARNING]
     for message, record in zip(messages, records, strict=True):

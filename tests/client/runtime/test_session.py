@@ -20,7 +20,7 @@ from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
-from tests.client.helpers import fill, rest, take, texts, transactions
+from tests.client.helpers import Functions, fill, rest, take, texts, transactions
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.kit.virtual_time import steady
 
@@ -513,7 +513,7 @@ async def test_a_commit_waits_for_what_completion_listeners_send_while_it_waits_
                     broker.faults.fail_sends()
                     await producer.send_async("is not stored")
 
-                await producer.send_async("x", completion_listener=(send_another, lambda message, error: None))
+                await producer.send_async("x", completion_listener=Functions(send_another, print))
                 with pytest.raises(jmsaio.TransactionRolledBackError, match="scripted fault"):
                     await session.commit()
                 assert len(told) == 1 and runtime_of(session).sends.count == 0

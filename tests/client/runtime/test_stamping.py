@@ -15,12 +15,11 @@ from hypothesis import example, given, strategies as st
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.callbacks.completion import Functions
 from jmsaio.client.runtime.stamping import UNSET, PlainSends, SendSettings, Stamper, Targets, target_for
 from jmsaio.codec.encode import MAPS, PACKED
 from jmsaio.model.packed import pack
 from tests.client.desk import Desk, desk, outcome
-from tests.client.helpers import transactions as using
+from tests.client.helpers import Functions, transactions as using
 from tests.codec.strategies import loose_texts
 from tests.codec.test_encode import NAMES, VALUES
 from tests.kit.inside import admin_of, runtime_of

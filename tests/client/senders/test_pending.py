@@ -31,7 +31,7 @@ from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.testing import FaultProxy, embedded_broker
 from jmsaio.transport.base import Transaction
-from tests.client.helpers import drain, texts
+from tests.client.helpers import Functions, drain, texts
 from tests.support.broker import TestBroker
 
 _PLACE = WireId(7, 3, 0, 1)
@@ -209,9 +209,9 @@ async def unanswered(
     broker_kind: str, request: pytest.FixtureRequest, name: Callable[[str], str]
 ) -> AsyncIterator[tuple[jmsaio.Connection, asyncio.Future[Receipt], list[JMSError]]]:
     """A connection that knows it lost its broker, a send without an answer, what its completion listener is told."""
-    told: list[JMSError] = []
+    told: list[Any] = []
     told_lost = asyncio.Event()
-    listener = (lambda message: None, lambda message, error: told.append(error))
+    listener = Functions(lambda message: None, lambda message, error: told.append(error))
 
     async def opened(url: str) -> tuple[jmsaio.Connection, jmsaio.MessageProducer]:
         connection = await jmsaio.connect(url, close_timeout=1)
