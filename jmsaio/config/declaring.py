@@ -148,10 +148,7 @@ def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]
 
 
 def pop_group(source: dict[str, object], key: str) -> Mapping[str, object] | None:
-    """Remove the group ``key`` (a nested map, or names that start with ``key.``) from ``source`` and return it.
-
-    Raises ConfigurationError if the value is not a map.
-    """
+    """Remove the group ``key`` (a nested map, or names that start with ``key.``) from ``source`` and return it."""
     nested = source.pop(key, None)
     if nested is not None and not isinstance(nested, Mapping):
         raise ConfigurationError(f"option {key} is a group of options, not {type(nested).__name__}", key=key)
@@ -163,10 +160,7 @@ def pop_group(source: dict[str, object], key: str) -> Mapping[str, object] | Non
 
 
 def pop_value(source: dict[str, object], each: SectionField) -> object:
-    """Remove the value of a field that holds a section from ``source``, by either name, and return it.
-
-    Raises ConfigurationError if both names have one, or its written name has one that is not a map.
-    """
+    """Remove the value of a field that holds a section from ``source``, by either name but not both, and return it."""
     is_map = isinstance(source.get(each.field), Mapping | None)
     own = pop_group(source, each.field) if is_map else source.pop(each.field)
     found = pop_group(source, each.key)
@@ -180,10 +174,8 @@ def read_section(
 ) -> dict[str, Any]:
     """Convert ``source`` to values of the fields of a section's class.
 
-    A name is Starlight's (value in its unit) or the field's (durations in seconds). Maps are merged with the maps
-    of ``base``, sections replace its sections. ``directory`` has the options, if they are not only the section's.
-
-    Raises ConfigurationError for an unknown name, an option given twice, or an invalid value.
+    A name is Starlight's (value in its unit) or the field's (durations in seconds). Maps are merged with the maps of
+    ``base``, sections replace its sections. ``directory`` replaces the section's own. Raises ConfigurationError.
     """
     directory = directory or _directories[section]
     rest = dict(source)
@@ -243,7 +235,6 @@ def _as_option(
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or a tuple of the single type."""
     return (annotation,) if get_origin(annotation) in (Literal, Mapping) else get_args(annotation) or (annotation,)
 
 

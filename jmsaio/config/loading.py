@@ -80,10 +80,7 @@ _TOP = Directory(directory(Section.CONNECTION).options, others=lambda: [*KEYWORD
 
 
 def find_keyword(name: str) -> Option | SectionField:
-    """Return what a keyword sets.
-
-    Raises ConfigurationError for a name that is unknown or belongs to several sections, with what to write.
-    """
+    """Return what a keyword sets; raise ConfigurationError for one that is unknown or ambiguous, with what to write."""
     _check_unambiguous(name)
     declared = KEYWORDS.get(name)
     if declared is None:

@@ -73,17 +73,12 @@ class Option:
         default: the default in its written form, in ``unit``; None: not set.
         field: attribute of the section's class; "" if it has no field.
         unit: unit of the written value: ms, us, s, ns, bytes, or "".
-        status: built, not built (refused), or accepted without an effect.
-        low: minimum value, in ``unit``.
-        high: maximum value of a number that is not a duration, in ``unit``; None: Java's largest int, or 1 TiB.
-        choices: the values of a choice, compared case-insensitively unless ``exact``.
+        low, high: bounds in ``unit``; ``high`` is not for durations, and by default Java's largest int, or 1 TiB.
         exact: whether a choice is case-sensitive.
         off: written value at or below which a duration is disabled, as by every negative value; the field is then None.
-            None: it can't be disabled.
         doc: a description, or the reason why it is not built or has no effect.
         transports: the transports on which it has an effect.
-        refused_on: the other transports that refuse it, unless it has its default value; the rest accept it without an
-            effect.
+        refused_on: transports that refuse it, unless it has its default value; the rest ignore it.
         supplied: whether its value can also be a function that returns the text.
     """
 
@@ -167,7 +162,7 @@ def hint(meant: str) -> str:
 def nearest_name(name: str, names: Iterable[str]) -> str:
     """Return the known name nearest to ``name``, or "" if none is near.
 
-    The part after the last dot counts first: a name in the wrong section finds the right one.
+    The part after the last dot counts first, which finds a name given in the wrong section.
     """
     best, found = (_NEAR, 0.0), ""
     if len(name) > WIDTH:  # comparing takes time by its square
@@ -189,19 +184,14 @@ def _likeness(one: str, other: str) -> float:
 def written(option: Option, value: object) -> object:
     """Convert a value written in a URL, a map or a file, in the option's unit, to the field's value.
 
-    Values are converted to text first, as in Starlight. A flag is "true" or "false" in any case. Starlight reads every
-    other text as false, which turns "yes" into its opposite; here it is an error.
-
-    Raises ConfigurationError for an invalid value, or one of an unsupported option that is not its default.
+    Values are converted to text first, as in Starlight. Starlight reads every text but "true" as false, which turns
+    "yes" into its opposite; here it is an error. Raises ConfigurationError.
     """
     return _converted(option, value, seconds=False)
 
 
 def given(option: Option, value: object) -> object:
-    """Convert a Python value to the field's value: durations are seconds or timedelta, None is "not set".
-
-    Raises as ``written``.
-    """
+    """Convert a Python value to the field's value: durations are seconds or timedelta, None is "not set"."""
     if value is None:
         if option.optional:
             return None
@@ -210,7 +200,6 @@ def given(option: Option, value: object) -> object:
 
 
 def default(option: Option) -> object:
-    """Return the field's default value."""
     if option.default is None:
         return None
     if option.kind is Kind.MAP:
@@ -232,10 +221,7 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
 
 
 def _converted(option: Option, value: object, *, seconds: bool) -> object:
-    """Convert a value, allowing only None, the default or a choice for an option that is not built.
-
-    The value of an option without an effect is returned unchecked.
-    """
+    """Convert a value; one of an option that is not built must change nothing, one without an effect is not checked."""
     if option.status is Status.NO_EFFECT:
         return value
     if option.status is Status.BUILT:
@@ -357,7 +343,7 @@ def _choice(option: Option, text: str) -> str:
 
 
 def _list(option: Option, value: object) -> tuple[str, ...] | None:
-    """Convert a list to a sorted tuple, or None if it is empty. In a URL, commas separate the items."""
+    """Convert a list, or a text with commas, to a sorted tuple, or None if it is empty."""
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list | tuple | set | frozenset):
         raise refuse(option, value, f"needs a list, not {type(value).__name__}")

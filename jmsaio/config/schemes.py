@@ -39,10 +39,9 @@ class TransportEntry:
     """A transport, as the registry knows it.
 
     Attributes:
-        name: its name in options and errors.
-        module: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
+        module: has ``async def open_transport(config: Configuration) -> Transport``; imported at first use.
         transactions: whether it has the broker's transactions, which ``enableTransaction`` asks for.
-        needs: a module of another distribution without which it can't work, which not every Python has; "" if none.
+        needs: a module of another distribution without which it can't work; "" if none.
     """
 
     name: str
@@ -61,12 +60,9 @@ class Scheme:
     """A scheme of a broker URL.
 
     Attributes:
-        name: the scheme, in lower case.
-        transports: the transports that open such a URL; see ``transport`` for the choice of ``auto``.
         read: parses the text after ``scheme:``; raises ConfigurationError if it is invalid.
         example: an example of such a URL for error messages; "" leaves it out there.
-        in_process: whether the broker runs in this process, where no other process can reach it; the scheme alone is
-            then a URL.
+        in_process: no other process can reach the broker; the scheme alone is then a URL.
         implied: options that the scheme fulfils, on each of its transports.
     """
 
@@ -80,8 +76,7 @@ class Scheme:
     def transport(self, name: str, transactions: bool) -> TransportEntry:
         """Return its transport of that name; for ``auto`` the first one that is installed, or else the first one.
 
-        ``transactions``: ``auto`` prefers those with transactions. Raises ConfigurationError if it has none of that
-        name, or the broker is in this process.
+        ``transactions``: ``auto`` prefers those with transactions.
         """
         if name == AUTO:
             able = [each for each in self.transports if each.transactions or not transactions] or self.transports
@@ -110,7 +105,7 @@ def _embedded(scheme: str) -> Callable[[str], BrokerAddress]:
 
 
 def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Callable[[str], BrokerAddress]:
-    """Return a parser for hosts and ports: ``written://host:port,host:port``.
+    """Return a parser for ``written://host:port,host:port``.
 
     ``scheme`` is that of the configuration, ``web`` that of the REST interface on the first host; None: the URL names
     it.
@@ -188,8 +183,7 @@ def is_url(text: str) -> bool:
 def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
     """Parse a URL such as ``pulsar://host:6650,other:6650?jms.clientId=billing`` into broker and options.
 
-    Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight. Raises
-    ConfigurationError, which shows neither the query nor credentials.
+    The last value of a repeated name counts, as in Starlight. Errors show neither the query nor credentials.
     """
     base, _, query = text.strip().partition("?")
     base = base.partition("#")[0]
@@ -225,10 +219,7 @@ def parse_broker(base: str) -> BrokerAddress:
 
 
 def check_web_url(text: str) -> str:
-    """Return the REST interface's base URL without a trailing slash.
-
-    Raises ConfigurationError for other schemes than http and https, and for credentials.
-    """
+    """Return the REST interface's base URL without a trailing slash; raise ConfigurationError."""
     if not text.startswith(("http://", "https://")) or "@" in text:
         reason = "option webServiceUrl: must be http://host:port or https://host:port, without credentials"
         raise ConfigurationError(reason, key="webServiceUrl")

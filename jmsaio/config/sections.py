@@ -23,7 +23,7 @@ class _Section:
     _section: ClassVar[Section]
 
     def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
-        """Return the fields and values that ``overrides`` sets. Arguments and errors as for ``merge``."""
+        """Return the fields and values that ``overrides`` sets, as for ``merge``."""
         return read_section(self._section, overrides, self)
 
     def merge(self, overrides: Mapping[str, object]) -> Self:

@@ -57,17 +57,10 @@ def redrive_count(wire: Mapping[str, str]) -> int:
 
 
 def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
-    """Build the record to send in place of a dead letter.
+    """Build the record to send in place of a dead letter, with one more redrive; ``now`` is in ms since the epoch.
 
-    It has no properties of a dead letter, counts one more redrive, and has ``ORIGINAL_PLACE``. A JMSExpiration that has
-    passed is left out: the message would expire at once. So is one that had passed before the message was moved
-    (``JMS_jmsaio_expired_at``).
-
-    Args:
-        now: current time in milliseconds since the epoch.
-
-    Raises:
-        MalformedMessageError: the properties can't be decoded.
+    A JMSExpiration that has passed, or had passed before the message was moved (``JMS_jmsaio_expired_at``), is left
+    out: the message would expire at once. Raises MalformedMessageError.
     """
     found = letter.properties
     wire = {name: text for name, text in found.items() if name not in _OF_LETTERS}
@@ -91,9 +84,8 @@ def require_admin(transport: Transport) -> Admin:
 async def letter_topics(admin: Admin, resolved: Resolved, of: str | None) -> list[str]:
     """Return the full names of a destination's topics, or of its dead letter topics for the subscription ``of``.
 
-    For partitioned ones, the name of the whole. Each partition of a topic has its own dead letter topic, since
-    consumers are consumers of partitions; a Java client with later delivery (``enableRetry``) has one for the whole
-    topic. Raises NotFoundError if the destination has no dead letter topic.
+    Each partition has its own; a Java client with later delivery (``enableRetry``) has one for the whole topic. Raises
+    NotFoundError if the destination has no dead letter topic.
     """
     topics = await list_topics(admin, resolved)
     if of is None:

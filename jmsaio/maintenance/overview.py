@@ -37,14 +37,10 @@ IDLE: Final = 10.0
 
 @attrs.frozen(kw_only=True)
 class DestinationState:
-    """State of one subscription of a topic, such as a queue.
+    """State of one subscription of a topic, such as a queue; without a subscription, of the topic itself.
 
-    Attributes:
-        topic: full name of the topic, without partitions.
-        name: the topic's name, without the default namespace.
-        rate_in: messages sent to the topic per second; None if the broker does not report it.
-        subscription: None for a topic that has none, so that sent messages are not kept.
-        open_transaction: the transaction that holds messages back; only from ``read_states``.
+    ``topic`` is without partitions, ``name`` also without the default namespace. ``rate_in`` is messages per second,
+    None if the broker does not report it. Only ``read_states`` finds ``open_transaction``, which holds messages back.
     """
 
     topic: str
@@ -161,8 +157,7 @@ async def list_letters(
 ) -> tuple[list[DestinationState], dict[str, JMSError]]:
     """Return the subscriptions of ``jms.systemNamespace`` with dead letters, by name, and the topics not inspected.
 
-    A topic has dead letters if its name ends with -DLQ, or if one of the first messages of a backlog says where it
-    failed (REAL_TOPIC). Messages are counted, as by ``read_states``.
+    A topic has dead letters if its name ends with -DLQ, or if one of a backlog's first messages has REAL_TOPIC.
     """
     admin, limiter = require_admin(transport), anyio.CapacityLimiter(_AT_ONCE)
     waiting: dict[str, list[DestinationState]] = {}
@@ -191,7 +186,6 @@ async def list_letters(
 
 
 async def _has_letters(transport: Transport, configuration: Configuration, topic: str, subscription: str) -> bool:
-    """Return whether one of the first unacknowledged messages names the topic on which it failed."""
     if topic.startswith("non-persistent:") or topic.endswith("-RETRY"):  # Java's messages to be delivered later
         return False
     admin = require_admin(transport)

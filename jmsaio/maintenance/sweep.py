@@ -26,11 +26,9 @@ _AT_ONCE = 8
 
 @attrs.frozen
 class Leftover:
-    """A temporary topic, or a subscription, without a connected client.
+    """A temporary topic (``subscription`` is None), or a subscription, without a connected client.
 
-    Attributes:
-        subscription: None for the whole topic.
-        idle: seconds since its last activity; None if unknown, then it is never deleted.
+    ``idle``: seconds since its last activity; None if unknown, then it is never deleted.
     """
 
     topic: str

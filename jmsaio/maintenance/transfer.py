@@ -37,13 +37,9 @@ from jmsaio.transport.subscriptions import list_partitions, precreate
 class Transfer(enum.Enum):
     """What is done with each selected message.
 
-    Attributes:
-        REDRIVE: a dead letter is sent to its origin or to ``to``, without the properties of a dead letter, and then
-            acknowledged.
-        MOVE: a message is sent to ``to`` unchanged, and then acknowledged.
-        COPY: a message is sent to ``to`` unchanged, and stays where it is; a subscription of the copy's own is
-            acknowledged.
-        PURGE: a message is acknowledged.
+    REDRIVE: a dead letter is sent to its origin or to ``to``, without the properties of a dead letter, then
+    acknowledged. MOVE: it is sent to ``to`` unchanged, then acknowledged. COPY: it is sent to ``to`` unchanged, and
+    acknowledged on a subscription of the copy's own. PURGE: it is acknowledged.
     """
 
     REDRIVE = "redrive"
@@ -57,18 +53,13 @@ class TransferRequest:
     """Dead letters to redrive, or messages to move, copy or purge, and their target.
 
     Attributes:
-        destination: the messages. A queue's subscription is ``jms-queue``, or the one that the name ends with
-            (``name:subscription``); if the name has none and a redrive has created its own subscription, that one is
-            used.
-        of: name of a subscription of ``destination`` on which messages failed, and whose dead letters are meant. None:
-            ``destination`` has the dead letters.
-        selector: selector that messages must match; None: all match.
-        to: target of all messages; None: each dead letter's origin.
+        destination: its queue's subscription is ``jms-queue`` or the one in ``name:subscription``; if the name has none
+            and a redrive has created its own subscription, that one.
+        of: name of a subscription of ``destination`` whose dead letters are meant.
+        to: target of all messages; None: each dead letter's origin. ``MOVE`` and ``COPY`` need it.
         max_redrives: skip dead letters that were already redriven this many times.
         dry_run: only count: nothing is sent, and everything is returned to the broker.
         patience: seconds without a delivery after which the rest of a topic counts as unreachable.
-        transfer: what is done with each one. ``MOVE`` and ``COPY`` need ``to``, and only ``REDRIVE`` has
-            ``max_redrives``.
         limit: maximum number of messages selected; None: all, as always for ``COPY``.
     """
 
@@ -98,9 +89,7 @@ class TransferRange:
 
     Attributes:
         topic: full name of a topic without partitions, or of one partition.
-        subscription: subscription that delivers and acknowledges them.
         durable: the subscription is kept after the transfer; if False, it is new and ends with the transfer.
-        end: the last message inspected.
         copied_from: of a copy, the subscription whose unacknowledged messages are copied; ``subscription`` is the
             copy's own.
     """
@@ -117,11 +106,8 @@ async def plan_transfer(
 ) -> list[TransferRange]:
     """Return one range for each topic without partitions, or partition, that has messages to transfer.
 
-    Raises:
-        InvalidDestinationError: ``to`` stands for several topics, or refuses a schema of the messages' topics.
-        NotFoundError: a topic or the subscription does not exist.
-
-    Cancelling changes nothing, except that the subscription of the queue ``to``, and schemas, can exist already.
+    Raises InvalidDestinationError if ``to`` stands for several topics or refuses a schema, and NotFoundError.
+    Cancelling can leave the subscription of the queue ``to``, and schemas.
     """
     if request.selector is not None:
         Selector(request.selector)
@@ -185,7 +171,7 @@ async def is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
 async def has_unseen(admin: Admin, part: TransferRange, seen: Collection[WireId]) -> bool:
     """Return True if an entry of a range is neither acknowledged nor seen: another consumer holds it.
 
-    Of a batch, one seen message stands for its entry. Raises NotFoundError, and AdminError if the broker failed.
+    Of a batch, one seen message stands for its entry.
     """
     entries = {(one.ledger, one.entry) for one in seen}
     log, cursor = await admin.log(part.topic), await admin.cursor(part.topic, part.subscription)
@@ -217,10 +203,9 @@ def unacknowledged(ledgers: Sequence[Ledger], cursor: Cursor, end: WireId) -> It
 
 @attrs.define(eq=False)
 class Outlets:
-    """Senders to the targets of redriven, moved and copied messages, which keep their schemas.
+    """Senders to the targets of redriven, moved and copied messages, one for each topic and schema.
 
-    There is one for each topic and schema, opened on demand, with ``jms.maxNumOfProducers`` as the maximum number. All
-    report outcomes to ``settled``, see ``SenderOptions``.
+    Outcomes are reported to ``settled``, see ``SenderOptions``.
     """
 
     _transport: Transport
@@ -244,7 +229,7 @@ class Outlets:
     async def check(self, topic: str) -> None:
         """Raise an error for a topic that would not keep messages, or if the broker does not answer.
 
-        Checked once per topic, again before an outdated sender is replaced, and never without administration.
+        Checked once, again before an outdated sender is replaced, and never without administration.
         """
         if topic not in self._checked:
             self._checked[topic] = await self._find_fault(topic)
@@ -272,8 +257,7 @@ class Outlets:
     async def register(self, topic: str, sources: Iterable[str]) -> None:
         """Register the schemas of some topics with the one that their messages are sent to.
 
-        Raises as ``check``, and InvalidDestinationError if the topic refuses a schema. Cancelling leaves the schemas
-        registered so far.
+        Raises as ``check``, and InvalidDestinationError if the topic refuses a schema.
         """
         for source in dict.fromkeys(split_partition(each)[0] for each in sources):
             try:
@@ -293,8 +277,7 @@ class Outlets:
     async def sender(self, topic: str, copy: OutgoingRecord, record: ReceivedRecord) -> Sender:
         """Return the sender to a topic, with room for ``copy``, which is made from ``record``.
 
-        Raises as ``check`` and ``Transport.open_sender``, again for the next record, and OperationTimeoutError if the
-        broker confirms none of the records in flight. Cancelling changes nothing.
+        A failure to open one is raised again for each record.
         """
         await self.check(topic)
         schema = await self._senders.schema_of(record)
@@ -312,7 +295,7 @@ class Outlets:
         return sender
 
     async def drain(self) -> None:
-        """Wait until every record is confirmed or rejected. Raises OperationTimeoutError if one was not in time."""
+        """Wait until every record is confirmed or rejected; raise OperationTimeoutError otherwise."""
         await self._senders.drain()
 
     async def aclose(self) -> None:

@@ -47,12 +47,10 @@ class TransferResult:
     """Result for the messages of one topic.
 
     Attributes:
-        sent: number of messages sent, or to be sent in a dry run, by the full name of the target topic; of a purge, the
-            number acknowledged.
+        sent: number of messages sent, or to be sent in a dry run, by target topic; of a purge, the number acknowledged.
         left: number left, by reason.
         errors: reasons why some failed, or the call failed after it had begun; a few sentences.
-        complete: all unacknowledged messages up to the end were received; False if other consumers hold some, or the
-            call failed.
+        complete: False if other consumers hold some messages up to the end, or the call failed.
     """
 
     topic: str
@@ -70,11 +68,9 @@ class TransferResult:
 
 @attrs.define(eq=False)
 class TransferProgress:
-    """Progress of a request over all its topics.
+    """Progress of a request over all its topics; ``changed`` is called with it after each change.
 
-    Attributes:
-        changed: called with this object after each change.
-        total: number of messages on the subscriptions when the request began; None if it is unknown.
+    ``total``: number of messages on the subscriptions at the beginning; None if it is unknown.
     """
 
     changed: Callable[[TransferProgress], object] = lambda _: None
@@ -90,15 +86,9 @@ async def transfer_range(
     """Transfer the messages of one topic or partition, at least once.
 
     If the acknowledgement of a sent message does not reach the broker, the next call sends it again; redriven copies
-    have the same property ``jmsaio_origin_message_id``. All others stay on the subscription.
+    have the same property ``jmsaio_origin_message_id``. The configuration's dead letter policy does not apply.
 
-    The configuration's ``consumer`` and ``producer`` apply, except for the dead letter policy.
-
-    Raises:
-        ConsumerBusyError: the subscription has a consumer that does not share it.
-        TransportError: the broker does not answer; nothing was sent. A later failure is reported in ``errors``;
-            messages sent before it can be unacknowledged.
-
+    Raises ConsumerBusyError, or TransportError if nothing was sent. A later failure is reported in ``errors``.
     Cancelling loses nothing: no message is acknowledged before the broker has stored its copy.
     """
     consumed: Cursor | None = None
@@ -146,10 +136,8 @@ class _Copy(NamedTuple):
 class _Work:
     """The work on one range.
 
-    Args:
-        target: None if each message has its own.
-        woken: set when records arrive.
-        consumed: of a copy, what the queue's subscription had acknowledged at the beginning: it is not copied.
+    ``woken`` is set when records arrive; ``target`` is None if each message has its own; of a copy, ``consumed`` is
+    what the queue's subscription had acknowledged at the beginning, which is not copied.
     """
 
     _transport: Transport

@@ -150,13 +150,9 @@ class CopyCursors:
     """The subscriptions that record which messages of a queue have been copied.
 
     Each topic or partition with something to copy has one. One of them also has the plan, a property with the last
-    message to copy of each topic: it is stored before anything is copied, and deleted last. So a topic of the plan that
-    has no such subscription any more is completely copied, and a repeated command never starts again in the middle.
-
-    Attributes:
-        name: their name, the same for the same queue, target and selector.
-        queue: name of the subscription with the messages to copy.
-        topics: full names of the queue's topics, with partitions listed one by one.
+    message to copy of each topic: it is stored before anything is copied, and deleted last. So a topic of the plan
+    without such a subscription is completely copied, and a repeated command never starts again in the middle. ``name``
+    is the same for the same queue, target and selector; ``queue`` is the subscription to copy.
     """
 
     admin: Admin

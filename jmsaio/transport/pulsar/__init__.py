@@ -21,17 +21,10 @@ _log = logging.getLogger(__name__)
 
 
 async def open_transport(config: Configuration) -> Transport:
-    """Connect to a Pulsar broker.
+    """Connect to a Pulsar broker, which must answer within ``config.connect_timeout`` seconds.
 
-    Args:
-        config: configuration with scheme ``pulsar`` or ``pulsar+ssl``.
-
-    Raises:
-        BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
-        JMSSecurityError: the credentials were refused.
-        ConfigurationError: an option is invalid, or pulsar-client is not installed and the configuration names it.
-
-    Cancellation: nothing stays open.
+    Raises BrokerUnavailableError with host, port and cause, JMSSecurityError, and ConfigurationError if pulsar-client
+    is not installed and the configuration names it. Cancelling leaves nothing open.
     """
     if config.transport == "auto" and config.used_transport == "wire":
         reason = "for enableTransaction=true" if config.enable_transaction else "because pulsar-client is not installed"

@@ -56,10 +56,7 @@ class LetterSubscriptions:
     async def create(self, topic: str, name: str | None = None) -> None:
         """Create the subscription of a topic; without a name, log one warning if the permission is missing.
 
-        Raises:
-            TransportError: the broker refuses, or did not finish in time.
-
-        Cancelling can leave the subscription, which does no harm.
+        Raises TransportError. Cancelling can leave the subscription, which does no harm.
         """
         if name:
             await self._subscribe_once(topic, name)
@@ -192,10 +189,7 @@ class DeadLetters:
     def _settled(
         self, letters: Sequence[tuple[ReceivedRecord, Ended]], message_id: WireId | None, error: JMSError | None
     ) -> None:  # fmt: skip
-        """Call ``ended`` for each of the letters with its outcome; log the first failure after a success.
-
-        A record whose letter could not be stored is redelivered, and moved then.
-        """
+        """Report each letter's outcome; a record whose letter could not be stored is redelivered, and moved then."""
         if error is not None and not self._failing:
             record, _ = letters[0]
             _log.warning(

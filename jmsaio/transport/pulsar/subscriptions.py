@@ -51,9 +51,8 @@ _CHECKS = 2
 class SubscriptionEnd(Protocol):
     """A receiver, as its opener sees it.
 
-    Attributes:
-        after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
-            receiver could not delete it because it had others.
+    ``after_close`` is called last, with the remaining seconds, if the subscription ends with its last consumer and this
+    receiver could not delete it because it had others.
     """
 
     after_close: Callable[[float], Awaitable[None]] | None
@@ -68,10 +67,8 @@ _Receiver = TypeVar("_Receiver", bound=SubscriptionEnd)
 class ReceiverOpener(Generic[_Receiver]):
     """Opens the receivers of one transport.
 
-    Args:
-        subscribe: opens a receiver on a subscription that outlives it, without properties.
-        admin: the admin interface, or None.
-        timeout: seconds for a deletion, and for closing a receiver whose opening was cancelled.
+    ``subscribe`` opens one on a subscription that outlives it, without properties; ``timeout``: seconds for a deletion,
+    and for closing a receiver whose opening was cancelled.
     """
 
     subscribe: Callable[[Subscription, Wake], Awaitable[_Receiver]]
@@ -121,11 +118,7 @@ class ReceiverOpener(Generic[_Receiver]):
                 await delete_unused(admin, wanted, deadline - anyio.current_time())
 
     async def _subscribe_or_create(self, admin: Admin, wanted: Subscription, wake: Wake) -> _Receiver:
-        """Subscribe, even in a namespace with ``allowAutoSubscriptionCreation=false``.
-
-        There the broker creates only non-durable subscriptions; this one is durable for the broker, so it is created
-        here.
-        """
+        """Subscribe, even if ``allowAutoSubscriptionCreation=false`` refuses what is durable for the broker."""
         try:
             return await self.subscribe(wanted, wake)
         except NotFoundError as error:
@@ -145,8 +138,7 @@ class ReceiverOpener(Generic[_Receiver]):
 async def delete_unused(admin: Admin, subscription: Subscription, timeout: float, *, patient: bool = False) -> None:
     """Delete the subscription, unless it has a pattern, if it has no consumers, for up to 5 seconds.
 
-    ``patient``: retry for a second, because a consumer might be about to leave. Never raises a JMSError. Continues even
-    if the caller is cancelled.
+    ``patient``: retry for a second. Never raises a JMSError, and continues if the caller is cancelled.
     """
     with anyio.move_on_after(max(0.0, min(_LIMIT, timeout)), shield=True):
         for topic in subscription.topics:
@@ -177,10 +169,7 @@ def _in_use(error: BaseException) -> bool:
 async def delete_leftover(admin: Admin, subscription: Subscription, timeout: float) -> None:
     """Delete leftovers of a crashed process: a shared subscription that is not durable.
 
-    Jakarta Messaging 3.1, 4.11.2 "Shared non-durable subscriptions": such a subscription ends with its last consumer.
-
-    Raises:
-        ConsumerBusyError: a durable subscription has the name.
+    Jakarta Messaging 3.1, 4.11.2: it ends with its last consumer. Raises ConsumerBusyError: a durable one has the name.
     """
     for topic in subscription.topics:
         try:
@@ -204,12 +193,9 @@ async def delete_other(
 ) -> Mapping[str, Mapping[str, str]]:
     """Delete the subscription that ``wanted`` replaces, if there is one; warn if its properties can't be read.
 
-    Returns:
-        The topics whose subscription is to receive the properties once it exists, each with additional properties:
-        those that others set on the deleted one, such as an operator's selector, or the mark of one that others made.
-
-    Raises:
-        ConsumerBusyError: the existing one has consumers, or is shared otherwise.
+    Return the topics whose subscription is to receive the properties once it exists, each with additional ones: those
+    that others set on the deleted one, such as an operator's selector, or the mark of one that others made. Raises
+    ConsumerBusyError: the existing one has consumers, or is shared otherwise.
     """
     if wanted.pattern is not None:
         warn_unknown(warn, "a topics pattern")
@@ -240,7 +226,6 @@ async def delete_other(
 
 
 async def _find(admin: Admin, wanted: Subscription) -> dict[str, dict[str, str]]:
-    """Return the properties of the subscription by topic, for topics where it exists."""
     found = {}
     for topic in wanted.topics:
         with suppress(NotFoundError):
@@ -303,10 +288,7 @@ async def _count(admin: Admin, topic: str, statistics: SubscriptionStats) -> int
 
 
 async def write_properties(admin: Admin, wanted: Subscription, topics: Mapping[str, Mapping[str, str]]) -> None:
-    """Add the properties of ``wanted`` to its subscription on ``topics``, after the additional ones of each topic.
-
-    Raises AdminError and JMSSecurityError.
-    """
+    """Add the properties of ``wanted`` to its subscription on ``topics``, after the additional ones of each topic."""
     for topic, others in topics.items():
         properties = await admin.subscription_properties(topic, wanted.name)
         complete = {**properties, **others, **wanted.properties}

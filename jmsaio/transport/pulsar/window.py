@@ -32,7 +32,6 @@ class Window:
         return self.records >= self.max_records or self.bytes >= self.max_bytes
 
     def add(self, size: int) -> None:
-        """Add a record of ``size`` bytes."""
         self.records += 1
         self.bytes += size
         self.unreported += 1
@@ -52,7 +51,6 @@ class Window:
         self.left()
 
     def close(self) -> None:
-        """Release all waiting tasks."""
         self.closed = True
         self._room.wake()
         self._all_reported.wake()
@@ -60,10 +58,7 @@ class Window:
     async def room(self, topic: str, timeout: float) -> None:
         """Wait until there is room, or the window is closed, for up to ``timeout`` seconds; 0: without a limit.
 
-        Raises:
-            OperationTimeoutError: there is no room in time to send to ``topic``.
-
-        Cancelling changes nothing.
+        Raises OperationTimeoutError. Cancelling changes nothing.
         """
         with anyio.move_on_after(timeout if timeout > 0 else math.inf):
             while self.full and not self.closed:

@@ -105,7 +105,6 @@ _COUNTED = ("ClosedLedger", "CreatingLedger")
 
 
 def message_id_body(topic: str, message_id: WireId) -> dict[str, int | bool]:
-    """Return a message id as the body of a call; the broker checks that its partition is the addressed one."""
     return {
         "ledgerId": message_id.ledger, "entryId": message_id.entry, "partitionIndex": split_partition(topic)[1],
         "batchIndex": -1, "isExcluded": False,
@@ -128,9 +127,7 @@ def read_entry(headers: Mapping[str, str]) -> StoredEntry:
 def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str) -> bool:
     """Return whether the cursor of ``subscription`` is at or after ``message_id``, in an answer of ``internalStats``.
 
-    Raises:
-        NotFoundError: the subscription does not exist.
-        AdminError: with status 409, ``message_id`` is after the topic's last entry.
+    Raises NotFoundError, and AdminError with status 409 if ``message_id`` is after the topic's last entry.
     """
     with understanding(what):
         cursor = _cursor(internal, subscription, what)
@@ -183,11 +180,10 @@ def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
 
 
 def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:
-    """Create the description of a topic's storage from the answers of three calls.
+    """Describe a topic's storage by the answers of three calls.
 
-    Args:
-        buffer: answer of ``transactionBufferStats``; None if there is none.
-        has_transactions: whether the broker has transactions; without, everything stored is readable.
+    ``buffer`` is the answer of ``transactionBufferStats``, or None; without transactions, everything stored is
+    readable.
     """
     partition = split_partition(topic)[1]
 
@@ -225,7 +221,7 @@ def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[EntryId]:
 def _last_stored(internal: Mapping[str, Any], entry: EntryId) -> EntryId | None:
     """Return the last entry stored at or before ``entry``; None if there is none.
 
-    A cursor stops there if ``entry`` itself was never written: after the end of a closed ledger.
+    A cursor stops there if ``entry`` was never written: after the end of a closed ledger.
     """
     for ledger, entries, _ in reversed(read_ledgers(internal)):
         last = min(entry[1], entries - 1) if ledger == entry[0] else entries - 1
@@ -255,7 +251,6 @@ def read_stats(found: Mapping[str, Any]) -> TopicStats:
 
 
 def read_entry_filters(found: Mapping[str, Any] | None) -> frozenset[str]:
-    """Return the names of the filters that the broker applies to a topic."""
     names = (found or {}).get("entryFilterNames") or ""
     return frozenset(filter(None, names.replace(" ", "").split(",")))
 
@@ -287,12 +282,9 @@ def read_activity(
     """Extract the activity from the broker's answers.
 
     ``stats`` has the times when a subscription last requested messages (``lastConsumedFlowTimestamp``), received some
-    and acknowledged some. It loses these times when the topic is reloaded, and never has the time when a consumer left.
-    Loading a topic creates a new ledger, whose creation is therefore the earliest time with certain knowledge.
-
-    Args:
-        published: ``X-Pulsar-Publish-Time`` of the last message; None if the topic stores none.
-        now: ``Date`` of an answer, so that this machine's clock is irrelevant.
+    and acknowledged some. It loses them when the topic is reloaded. Loading creates a new ledger, whose creation is
+    therefore the earliest time with certain knowledge. ``published`` is the last message's ``X-Pulsar-Publish-Time``,
+    ``now`` the ``Date`` of an answer, so that this machine's clock is irrelevant.
     """
     loaded = _milliseconds(internal.get("lastLedgerCreatedTimestamp"))
     sent = [] if published is None else [_milliseconds(published)]

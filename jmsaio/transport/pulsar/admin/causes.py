@@ -26,10 +26,7 @@ def trusting(path: str | None) -> ssl.SSLContext:
 
 
 def distrust(error: BaseException | None, address: str) -> str | None:
-    """Return a remedy for a connection that failed because a side lacks TLS or trust; None for other errors.
-
-    The causes of ``error``, which is a network library's, are also checked.
-    """
+    """Return a remedy if ``error``, or one of its causes, is that a side lacks TLS or trust; None for other errors."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
         if error.verify_code in _WRONG_HOST:
@@ -48,12 +45,10 @@ def distrust(error: BaseException | None, address: str) -> str | None:
 
 
 def without_tls(address: str) -> str:
-    """Return the remedy for an address that does not use TLS, but should."""
     return f"{address} speaks no TLS: give its port with TLS, or write pulsar:// (REST: http://)"
 
 
 def with_tls(address: str) -> str:
-    """Return the remedy for an address that uses TLS, but should not."""
     return f"{address} speaks TLS: write pulsar+ssl:// (REST: https://), or give its port without TLS"
 
 

@@ -71,12 +71,9 @@ _METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "toke
 
 @attrs.frozen
 class Credentials:
-    """Credentials of this client.
+    """Credentials of this client: parameters by name.
 
-    Attributes:
-        values: parameters by name; excluded from representations.
-        function: returns the token, instead of ``values``. For AuthKind.TOKEN.
-        issued: fetches tokens. For AuthKind.OAUTH2.
+    ``function`` returns the token, for AuthKind.TOKEN; ``issued`` fetches tokens, for AuthKind.OAUTH2.
     """
 
     kind: AuthKind
@@ -87,9 +84,7 @@ class Credentials:
     async def token(self) -> str:
         """Return the current token, "" for a kind without tokens. A file is read, or a function called, in a thread.
 
-        Raises:
-            JMSSecurityError: as ``read_token``, or the OAuth 2.0 server refuses the client.
-            BrokerUnavailableError: the OAuth 2.0 server does not answer.
+        Raises as ``read_token`` and ``OAuthTokens.token``.
         """
         if self.issued is not None:
             return await self.issued.token()
@@ -98,10 +93,7 @@ class Credentials:
         return self.read_token() if self.kind is AuthKind.TOKEN else ""
 
     def read_token(self) -> str:
-        """Return the token, read again from its file or function. For AuthKind.TOKEN. Can block on these.
-
-        Raises JMSSecurityError: the file can't be read, the function fails, or the result is not a token.
-        """
+        """Return the token, read again from its file or function, which can block. Raises JMSSecurityError."""
         file = self.values.get("file")
         if self.function is not None:
             place = "the function in authParams"
@@ -145,9 +137,7 @@ def read_credentials(
 ) -> Credentials | None:
     """Create the credentials from ``authPlugin`` and ``authParams``; return None without a plug-in.
 
-    ``trusted`` is the PEM file of the authorities trusted for the certificate of an OAuth 2.0 server.
-
-    Raises ConfigurationError: the plug-in is unknown, or parameters are missing. The text never contains them.
+    An OAuth 2.0 server's certificate is trusted by the PEM file ``trusted``. ConfigurationError shows no parameter.
     """
     if plugin is None:
         return None
@@ -253,10 +243,7 @@ def authorities(config: Configuration) -> str:
 
 
 def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
-    """Create the TLS context of a connection: like pulsar-client's, without the rules that only Python adds.
-
-    Raises JMSSecurityError: a certificate or key can't be read.
-    """
+    """Create the TLS context of a connection; raise JMSSecurityError if a certificate or key can't be read."""
     trusted = authorities(config)
     try:
         context = trusting(trusted)

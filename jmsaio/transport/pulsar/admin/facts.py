@@ -43,10 +43,9 @@ Open = Callable[[Configuration], Awaitable[_Connected]]
 
 
 async def collect_facts(config: Configuration, topic: str | None, connect: Open) -> dict[str, Any]:
-    """Collect all facts, concurrently once connected. Takes a maximum of 50 s.
+    """Collect all facts, concurrently once ``connect`` has opened a transport. Takes a maximum of 50 s.
 
-    Arguments, errors and cancellation as for ``jmsaio.transport.registry.collect_facts``; ``connect`` opens a
-    transport.
+    As ``jmsaio.transport.registry.collect_facts``.
     """
     limit = min(config.operation_timeout, _CALL)
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))
@@ -150,7 +149,6 @@ async def _accepts_anyone(config: Configuration, connect: Open) -> bool:
 
 
 def _own(config: Configuration) -> str:
-    """Return the full name of the topic that stores nothing."""
     return f"non-persistent://{config.system_namespace}/{PROBE_TOPIC}"
 
 

@@ -40,10 +40,8 @@ _TOO_MANY_REQUESTS = 429
 class OAuthTokens:
     """Requests tokens with client credentials, and caches each until it is about to expire.
 
-    Args:
-        values: ``authParams`` (see ``with_key``): ``issuer_url``, ``private_key`` or ``client_id`` and
-            ``client_secret``, and optionally ``audience`` and ``scope``.
-        trusted: PEM file of the authorities trusted for the server's certificate; None: OpenSSL's own.
+    ``values`` are ``authParams`` (see ``with_key``): ``issuer_url``, ``private_key`` or ``client_id`` and
+    ``client_secret``, and optionally ``audience`` and ``scope``. ``trusted`` is a PEM file; None: OpenSSL's own.
     """
 
     values: Mapping[str, str] = attrs.field(repr=False)
@@ -55,10 +53,8 @@ class OAuthTokens:
     async def token(self) -> str:
         """Return a valid token. Concurrent calls share one request; cancelling keeps the existing token.
 
-        Raises:
-            BrokerUnavailableError: the server does not answer, or is overloaded; has its host and port.
-            JMSSecurityError: the server refuses the client or can't be trusted; its answer is not a token; or the file
-                of the private key can't be read.
+        Raises BrokerUnavailableError if the server does not answer, and JMSSecurityError if it refuses the client,
+        can't be trusted or answers without a token, or the private key can't be read.
         """
         async with self._turn:
             if not self._kept or anyio.current_time() >= self._until:

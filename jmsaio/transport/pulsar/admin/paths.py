@@ -38,7 +38,7 @@ _RANGE = re.compile(r"([(\[])\s*(-?\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(-?\d+):(-?\d
 def topic_path(topic: str) -> str:
     """Return ``/admin/v2/persistent/tenant/namespace/topic`` for a full topic name.
 
-    This function and all others below raise InvalidDestinationError for names that are malformed.
+    All functions here raise InvalidDestinationError for malformed names.
     """
     domain, separator, rest = topic.partition("://")
     parts = rest.split("/", 2)
@@ -74,7 +74,6 @@ def transaction_buffer_path(topic: str, txn_id: tuple[int, int] | None = None) -
 
 
 def pending_acks_path(topic: str, name: str) -> str:
-    """Return the path of a subscription's acknowledgements in transactions."""
     return f"{_transactions_path('pendingAckStats', topic)}/{_segment(name)}"
 
 
@@ -87,13 +86,11 @@ def _transactions_path(kind: str, topic: str) -> str:
 
 
 def schema_path(topic: str, version: int | None = None) -> str:
-    """Return the path of a version of a topic's schema, or of all versions."""
     name = topic_path(topic).split("/", 4)[4]
     return f"/admin/v2/schemas/{name}/" + ("schemas" if version is None else f"schema/{version}")
 
 
 def subscription_path(topic: str, name: str) -> str:
-    """Return the path of a subscription."""
     if not name:
         raise InvalidDestinationError(f"a subscription of {topic} needs a name")
     # The broker decodes these names twice, which would turn + into a blank and fail on 100%.
@@ -111,8 +108,7 @@ def namespace_path(domain: str, namespace: str) -> str:
 def _segment(name: str) -> str:
     """Encode a name as one segment of a path.
 
-    ``.`` and ``..`` are also encoded: an HTTP library would treat them as steps in the path, so that the call would
-    address something else (the topic instead of its subscription ``..``).
+    ``.`` and ``..`` are also encoded: as steps in the path they would address something else, such as the topic.
     """
     if name in (".", ".."):
         return name.replace(".", "%2E")
@@ -131,7 +127,6 @@ def cursor_key(subscription: str) -> str:
 
 
 def start_position(position: StartPosition) -> dict[str, int]:
-    """Return the body of the call that creates a subscription."""
     number = -1 if position is StartPosition.EARLIEST else _LATEST
     return {"ledgerId": number, "entryId": number, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
 
@@ -156,10 +151,8 @@ def read_ranges(text: str) -> tuple[tuple[EntryId, EntryId], ...]:
 class _Turns:
     """A subscription of one topic, over all partitions.
 
-    Attributes:
-        lock: held by the caller that creates it, or waits for those that subscribe; others queue for it.
-        subscribing: number of callers subscribing; they don't exclude each other.
-        idle: set while nobody subscribes.
+    ``lock`` is held by the caller that creates it, or waits for those that subscribe; ``idle`` is set while nobody
+    does.
     """
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
@@ -193,10 +186,7 @@ def _turns(topic: str, subscription: str) -> _Turns:
 
 @asynccontextmanager
 async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """Exclude other creators and subscribers of the subscription on this event loop during the block.
-
-    Raises OperationTimeoutError: others were still busy after ``timeout`` seconds.
-    """
+    """Exclude others that create it or subscribe, on this event loop; wait for them up to ``timeout`` seconds."""
     turns = _turns(topic, subscription)
     await turns.enter(f"create subscription {subscription} of {topic}", timeout, alone=True)
     try:
@@ -207,10 +197,7 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
 
 @asynccontextmanager
 async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """Exclude creators of the subscription on this event loop during the block; others can still subscribe.
-
-    Raises OperationTimeoutError: creators were still busy after ``timeout`` seconds.
-    """
+    """Exclude others that create it, on this event loop; wait for them up to ``timeout`` seconds."""
     turns = _turns(topic, subscription)
     await turns.enter(f"subscribe {subscription} to {topic}", timeout, alone=False)
     turns.subscribing += 1

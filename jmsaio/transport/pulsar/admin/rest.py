@@ -99,10 +99,8 @@ _STATS = {
 class RestAdmin:
     """Implements ``Admin`` over HTTP at ``config.web_service_url``; connects at the first call.
 
-    Every call as a whole is limited by ``operation_timeout``, retried after transient failures (no connection, status
-    500, 502, 503, 504), and can be cancelled at any time. ``check`` verifies before each call that the interface
-    belongs to the broker (``SameCluster.check``).
-
+    Every call as a whole is limited by ``operation_timeout``, retried after transient failures, and can be cancelled at
+    any time. ``check`` verifies before each call that the interface belongs to the broker (``SameCluster.check``).
     Raises ConfigurationError: the credentials or the URL are invalid. (Certificates are read by the first call.)
     """
 
@@ -122,7 +120,6 @@ class RestAdmin:
 
     @property
     def address(self) -> str:
-        """URL of the REST interface."""
         return self._url
 
     async def partitions(self, topic: str) -> int:
@@ -212,10 +209,7 @@ class RestAdmin:
             return read_log(topic, internal, stats, buffer, has_transactions)
 
     async def _transaction_buffer(self, path: str, what: str) -> tuple[Any, bool]:
-        """Return the statistics of a topic's transactions, None without permission; and whether the broker has any.
-
-        Raises NotFoundError: the broker has not loaded the topic.
-        """
+        """Return the statistics of a topic's transactions, None without permission; and whether the broker has any."""
         try:
             return await self._call("GET", path, what=what), True
         except JMSSecurityError:
@@ -297,7 +291,7 @@ class RestAdmin:
     async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         """Create a subscription (and a missing topic); return False if it exists. Waits for concurrent subscribers.
 
-        Creates it on each partition separately: the broker's answer for several does not say which of them failed.
+        Each partition has a call of its own: an answer for several would not say which of them failed.
         """
         async with creating(topic, name, self._config.operation_timeout):
             parts = await list_partitions(self, topic) or [topic]
@@ -336,10 +330,7 @@ class RestAdmin:
         await self._call("PUT", f"{subscription_path(topic, name)}/properties", body=dict(properties), what=what)
 
     async def version(self) -> tuple[str, str]:
-        """Return the broker's version, and the ``Date`` header of the answer. The cluster is not checked.
-
-        Raises AdminError: there is no answer, or not one from Pulsar.
-        """
+        """Return the broker's version, and the ``Date`` header of the answer. The cluster is not checked."""
         what = "version of the broker"
         answer = await self._answer("GET", "/admin/v2/brokers/version", what=what, checked=False)
         with understanding(what):
@@ -372,7 +363,6 @@ class RestAdmin:
     async def _get(
         self, path: str, what: str, read: Callable[[Any], _Found], query: Mapping[str, str] | None = None
     ) -> _Found:
-        """Return what ``read`` finds in the answer."""
         found = await self._call("GET", path, what=what, query=query)
         with understanding(what):
             return read(found)

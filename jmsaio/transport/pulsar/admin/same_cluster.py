@@ -54,10 +54,7 @@ Check = Callable[[str, str, ListConsumers], Awaitable[None]]
 class SameCluster:
     """Checks the REST interface of one transport before its first use.
 
-    Args:
-        config: has both addresses, and whether the one of the REST interface was given.
-        partitions: returns the full names of a topic's partitions, or its own name if it has none.
-        open_reader: opens a reader at the broker.
+    ``partitions`` returns the full names of a topic's partitions, or its own name if it has none.
     """
 
     config: Configuration
@@ -69,17 +66,10 @@ class SameCluster:
     async def check(self, path: str, what: str, list_consumers: ListConsumers) -> None:
         """Check the interface; return at once if the result is known. Concurrent calls share one check.
 
-        Args:
-            path: path of the call that is about to be made.
-            what: the call, for errors.
-            list_consumers: reads the names of a topic's consumers through REST, before the interface is trusted.
-
-        Raises:
-            ConfigurationError: the interface belongs to another cluster, or ``webServiceUrl`` is not given and it is
-                unknown whether it belongs to the same one. If the option is given, that is only logged as a warning.
-            TransportError, JMSSecurityError: one of the two sides does not answer, or refuses.
-
-        Cancelling leaves no reader behind.
+        ``path`` and ``what`` are of the call that is about to be made. Raises ConfigurationError if the interface
+        belongs to another cluster, or ``webServiceUrl`` is not given and that is unknown (if given, this is logged as a
+        warning); TransportError or JMSSecurityError if a side does not answer or refuses. Cancelling leaves no reader
+        behind.
         """
         config = self.config
         key = (config.service_url, config.web_service_url)
@@ -139,8 +129,7 @@ class SameCluster:
     async def is_seen(self, own: str | None, list_consumers: ListConsumers) -> bool:
         """Return whether a reader opened at the broker is listed by the REST interface.
 
-        ``own`` is the topic to use if the usual one can't have a reader; with None, NotFoundError is raised then. Other
-        errors and cancellation as for ``check``.
+        ``own`` is the topic to use if the usual one can't have a reader; with None, NotFoundError is raised then.
         """
         with anyio.move_on_after(None if own is None else _OWN_LIMIT):
             try:
@@ -156,7 +145,6 @@ class SameCluster:
         return await self._is_seen_at(own, list_consumers)
 
     async def _is_seen_at(self, topic: str, list_consumers: ListConsumers) -> bool:
-        """Return whether a reader of the topic is listed."""
         name = f"jmsaio-{uuid.uuid4()}"
         first = (await self.partitions(topic))[0]
         config = ConsumerConfig(receiver_queue_size=1)

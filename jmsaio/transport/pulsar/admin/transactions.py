@@ -72,12 +72,9 @@ def decide(
 ) -> TransactionOutcome:  # fmt: skip
     """Return the outcome of a transaction whose commit was requested.
 
-    Args:
-        coordinator: what its coordinator says; ``UNKNOWN`` if it has forgotten it, None if it could not be asked.
-        topics: what the topics say to which it sent something.
-        subscriptions: COMMITTED for those on which a record that it acknowledged is acknowledged, ABORTED for those on
-            which one is not, UNKNOWN for others.
-        expired: whether its time might have been over before the coordinator forgot it.
+    ``coordinator`` is UNKNOWN if it has forgotten the transaction, None if it could not be asked. ``subscriptions`` has
+    COMMITTED for each on which a record that it acknowledged is acknowledged, ABORTED for each on which one is not.
+    ``expired``: its time might have been over before the coordinator forgot it.
     """
     if coordinator not in (None, TransactionOutcome.UNKNOWN):
         return coordinator
@@ -93,11 +90,9 @@ def decide(
 def read_topic(before: Any, found: Any, is_stored: bool, after: Any) -> TransactionOutcome | None:
     """Return what a topic says about a transaction that sent something to it; None while it is being recovered.
 
-    Args:
-        before: answer of ``transactionBufferStats``.
-        found: answer of ``transactionInBufferStats``, requested next.
-        is_stored: whether the ledger of a message that it sent is still there, requested next.
-        after: answer of ``transactionBufferStats`` again, as the topic could have been unloaded meanwhile.
+    ``before`` and ``after`` are answers of ``transactionBufferStats``, as the topic could have been unloaded between
+    them; ``found`` is one of ``transactionInBufferStats``; ``is_stored``: the ledger of a message that it sent is
+    there.
     """
     if not _same(before, after):
         return None
@@ -113,8 +108,8 @@ def read_topic(before: Any, found: Any, is_stored: bool, after: Any) -> Transact
 def read_subscription(before: Any, cursor: Cursor, message_id: WireId, after: Any) -> TransactionOutcome | None:
     """Return whether a record that a transaction acknowledged is; None while pending acknowledgements are recovered.
 
-    ``before`` and ``after`` are answers of ``pendingAckStats`` from before and after the request for the cursor. The
-    record has an index if the transaction did not acknowledge all records of its batch.
+    ``before`` and ``after`` are answers of ``pendingAckStats``. The record has an index if only a part of its batch is
+    in the transaction.
     """
     if not _same(before, after):
         return None
@@ -151,22 +146,14 @@ async def find_outcome(
 ) -> TransactionOutcome:  # fmt: skip
     """Return the outcome of a transaction whose commit was requested, without an answer.
 
-    Waits for brokers, topics and subscriptions that are being recovered. Requires the rights to send and to receive.
+    Waits up to ``timeout`` seconds for brokers, topics and subscriptions that are being recovered. UNKNOWN if nothing
+    tells, REST can't be used, or the rights to send and to receive are missing. Cancelling changes nothing.
 
     Args:
-        admin: REST interface of the cluster.
-        txn_id: the transaction.
-        sent: one message that it sent, by topic or partition (full names). If there are several, the topic says the
-            same about each.
-        acknowledged: one record that it acknowledged, by topic or partition, and subscription. The record's index is
-            -1 if the transaction acknowledged its whole entry; prefer such a record.
-        expires: loop time from which on the broker might have rolled the transaction back, as its time is over.
-        timeout: maximum seconds.
-
-    Returns:
-        UNKNOWN if nothing tells, REST can't be used, or the rights are missing.
-
-    Cancelling changes nothing.
+        sent: one message that it sent, by topic or partition (full names).
+        acknowledged: one record that it acknowledged, by topic or partition, and subscription; with index -1 if the
+            transaction acknowledged its whole entry, which is preferred.
+        expires: loop time from which on the broker might have rolled the transaction back.
     """
     outcome = TransactionOutcome.UNKNOWN
     with anyio.move_on_after(timeout):
