@@ -13,7 +13,7 @@ import contextlib
 import enum
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import anyio
 import attrs
@@ -47,17 +47,15 @@ class Part(enum.Enum):
     PAYLOAD = "payload"
 
 
-def frame_end(buffer: bytes | bytearray, start: int) -> int | None:
-    """Return the end of the frame that starts at ``start``; None until its size is complete."""
-    if len(buffer) - start < _SIZE:
-        return None
-    return start + _SIZE + int.from_bytes(buffer[start : start + _SIZE])
+def frame_size(buffer: bytes | bytearray) -> int | None:
+    """Return the size of the first frame; None until the buffer has its size."""
+    return None if len(buffer) < _SIZE else _SIZE + int.from_bytes(buffer[:_SIZE])
 
 
-def command_type(buffer: bytes | bytearray, start: int) -> int:
-    """Return the command number of the frame at ``start``; 0 if it has none. Every client writes the type first."""
-    at = start + 2 * _SIZE
-    return buffer[at + 1] if buffer[at : at + 1] == b"\x08" and at + 1 < len(buffer) else 0
+def command_type(frame: bytes) -> int:
+    """Return the command number of a frame; 0 if it has none. Every client writes the type first."""
+    at = 2 * _SIZE
+    return frame[at + 1] if frame[at : at + 1] == b"\x08" and at + 1 < len(frame) else 0
 
 
 def part_of(frame: bytes, part: Part) -> range:
@@ -163,13 +161,12 @@ class Rules:
     def __attrs_post_init__(self) -> None:
         self.passing.set()
 
-    def hit(self, command: int, frame: Callable[[], bytes]) -> tuple[str, bytes] | None:
+    def hit(self, frame: bytes) -> tuple[str, bytes] | None:
         """Return the fault of this frame and the bytes that pass; None if it passes unchanged."""
         for fault in self.faults:
-            if fault.left == 0 or fault.command not in (None, command):
+            if fault.left == 0 or fault.command not in (None, command_type(frame)):
                 continue
-            whole = frame()
-            passes = {"flip": damaged(whole, fault.part), "swallow": b"", "cut": whole[: len(whole) // 2]}[fault.action]
+            passes = {"flip": damaged(frame, fault.part), "swallow": b"", "cut": frame[: len(frame) // 2]}[fault.action]
             if passes is None:
                 continue
             if fault.skip > 0:
@@ -196,12 +193,8 @@ class Link:
     """A client's connection, and the corresponding one to the broker. ``task`` forwards in both directions."""
 
     task: asyncio.Task[None]
-    _rules: Mapping[Direction, Rules]
+    _forwarders: Mapping[Direction, Forwarder]
     _writers: list[asyncio.StreamWriter]
-    _forwarders: dict[Direction, Forwarder] = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._forwarders = {direction: Forwarder(rules) for direction, rules in self._rules.items()}
 
     async def run(self, client: asyncio.StreamReader, address: tuple[str, int]) -> None:
         """Connect to the broker, and forward until both directions have ended or one side breaks."""
@@ -292,40 +285,26 @@ class Forwarder:
                 await asyncio.sleep(self.rules.slice_pause)
 
     def _sift(self, data: bytes) -> bytes:
-        """Return the bytes that pass of the complete frames; keep the incomplete rest."""
-        buffer = self._frames
-        buffer += data
-        passed = bytearray()
-        begin = at = 0  # of the unchanged bytes; of the frame
-        while (end := frame_end(buffer, at)) is not None:
-            if end - at > LARGEST_FRAME:
-                self._pulsar, end = False, len(buffer)
-                at = end
+        """Return what passes of the complete frames; keep the incomplete rest."""
+        frames, passed = self._frames, bytearray()
+        frames += data
+        while not self._cut and (size := frame_size(frames)) is not None:
+            if size > LARGEST_FRAME:
+                self._pulsar, size = False, len(frames)
+            elif size > len(frames):
                 break
-            if end > len(buffer):
-                break
-            changed = self._judge(buffer, at, end)
-            if changed is not None:
-                passed += buffer[begin:at] + changed
-                begin = end
-            at = end
-            if self._cut:
-                break
-        passed += buffer[begin:at]
-        del buffer[:at]
+            frame = bytes(frames[:size])
+            del frames[:size]
+            passed += self._judge(frame) if self._pulsar else frame
         return bytes(passed)
 
-    def _judge(self, buffer: bytearray, start: int, end: int) -> bytes | None:
-        """Return the bytes that replace a frame; None if it passes unchanged."""
-        rules, command = self.rules, command_type(buffer, start)
-        hit = rules.hit(command, lambda: bytes(buffer[start:end])) if rules.faults else None
-        if hit is not None:
-            action, passes = hit
-            self._cut = action == "cut"
-            if action == "flip":
-                rules.traffic.frames[command] += 1
-            return passes
-        rules.traffic.frames[command] += 1
-        if rules.rewrite and command == Command.LOOKUP_RESPONSE:
-            return kept_on_service_url(bytes(buffer[start:end]))
-        return None
+    def _judge(self, frame: bytes) -> bytes:
+        """Return what passes of a frame."""
+        rules, command = self.rules, command_type(frame)
+        action, passes = rules.hit(frame) or ("", frame)
+        self._cut = action == "cut"
+        if action in ("", "flip"):
+            rules.traffic.frames[command] += 1
+        if not action and rules.rewrite and command == Command.LOOKUP_RESPONSE:
+            return kept_on_service_url(frame)
+        return passes

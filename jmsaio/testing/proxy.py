@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from jmsaio.model import durations
 from jmsaio.protocol.commands import Command
-from jmsaio.testing.link import Direction, FrameFault, Link, Part, Rules, Traffic
+from jmsaio.testing.link import Direction, Forwarder, FrameFault, Link, Part, Rules, Traffic
 
 #: Turns of the loop after which an accepted connection is known; before, breaking all would leave it out.
 _ACCEPTING = 5
@@ -157,15 +157,15 @@ class FaultProxy:
         limit = None if seconds is None else durations.seconds(seconds, "seconds")
 
         def change() -> None:
-            self._set(direction, _stall)
+            self._set(direction, lambda rules: rules.passing.clear())
             if limit is not None:
-                self._timers.append(asyncio.get_running_loop().call_later(limit, self._set, direction, _resume))
+                self._timers.append(asyncio.get_running_loop().call_later(limit, self._resume, direction))
 
         self._running.call(change)
 
     def resume(self, direction: Direction | None = None) -> None:
         """End a stall."""
-        self._change(direction, _resume)
+        self._running.call(self._resume, direction)
 
     def reset(self) -> int:
         """Break all connections with RST, on both sides. Returns the number of connections."""
@@ -250,7 +250,7 @@ class FaultProxy:
 
         def change(rules: Rules) -> None:
             rules.latency, rules.slice_size, rules.slice_pause = 0.0, None, 0.0
-            _resume(rules)
+            rules.passing.set()
             rules.faults.clear()
 
         self._change(None, change)
@@ -273,6 +273,9 @@ class FaultProxy:
             if direction in (None, each):
                 change(self._rules[each])
 
+    def _resume(self, direction: Direction | None) -> None:
+        self._set(direction, lambda rules: rules.passing.set())
+
     def _reset_all(self) -> int:
         links = list(self._links)
         self._links.clear()
@@ -287,7 +290,7 @@ class FaultProxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        link = Link(task, self._rules, [writer])
+        link = Link(task, {each: Forwarder(rules) for each, rules in self._rules.items()}, [writer])
         self._links.add(link)
         try:
             await link.run(reader, self._address)
@@ -311,11 +314,3 @@ class FaultProxy:
         self._server = None
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # the sockets are closed in the next step of the loop
-
-
-def _stall(rules: Rules) -> None:
-    rules.passing.clear()
-
-
-def _resume(rules: Rules) -> None:
-    rules.passing.set()

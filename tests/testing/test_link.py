@@ -13,7 +13,7 @@ from jmsaio.testing.link import (
     Rules,
     command_type,
     damaged,
-    frame_end,
+    frame_size,
     kept_on_service_url,
     part_of,
 )
@@ -81,18 +81,18 @@ async def test_a_server_that_is_away() -> None:
             await reader.read(1)
 
 
-FRAME = (6).to_bytes(4) + (2).to_bytes(4) + b"\x08\x07"
+def answer(command: int) -> bytes:
+    return (6).to_bytes(4) + (2).to_bytes(4) + bytes([8, command])
 
 
-def hit(rules: Rules, command: int = Command.SEND_RECEIPT) -> tuple[str, bytes] | None:
-    return rules.hit(command, lambda: FRAME)
+FRAME = answer(Command.SEND_RECEIPT)
 
 
 def test_a_fault_hits_as_often_as_it_says() -> None:
     """It lets ``skip`` frames pass, hits ``left`` of them, counts them and is over."""
     fault = FrameFault("swallow", Command.SEND_RECEIPT, skip=1, left=2)
     rules = Rules(faults=[fault])
-    assert [hit(rules) for _ in range(4)] == [None, ("swallow", b""), ("swallow", b""), None]
+    assert [rules.hit(FRAME) for _ in range(4)] == [None, ("swallow", b""), ("swallow", b""), None]
     assert (fault.hits, fault.left) == (2, 0)
 
 
@@ -100,20 +100,20 @@ def test_a_fault_of_another_command_does_not_hit() -> None:
     """Frames of other commands neither suffer nor count."""
     fault = FrameFault("swallow", Command.SEND_RECEIPT, skip=1)
     rules = Rules(faults=[fault])
-    assert hit(rules, Command.PONG) is None
+    assert rules.hit(answer(Command.PONG)) is None
     assert fault.skip == 1
 
 
 def test_a_fault_without_an_end_and_one_for_every_command() -> None:
     """``left=None`` hits until it is taken away; without a command every frame is meant."""
     rules = Rules(faults=[FrameFault("cut", left=None)])
-    assert [hit(rules, command) for command in (1, 2, 3)] == [("cut", FRAME[:5])] * 3
+    assert [rules.hit(answer(command)) for command in (1, 2, 3)] == [("cut", FRAME[:5])] * 3
 
 
 def test_a_part_that_is_not_there_is_not_flipped() -> None:
     """The fault waits for a frame that has the part."""
     fault = FrameFault("flip", part=Part.PAYLOAD)
-    assert hit(Rules(faults=[fault])) is None
+    assert Rules(faults=[fault]).hit(FRAME) is None
     assert (fault.hits, fault.left) == (0, 1)
 
 
@@ -130,12 +130,12 @@ def message(entry: bytes = b"") -> bytes:
 
 
 def test_where_a_frame_ends_and_what_it_is() -> None:
-    """A frame is known by its size and the type of its command, wherever it starts."""
+    """A frame is known by its size and the type of its command."""
     ping = framed(b"\x08\x12")
-    assert frame_end(b"xx" + ping + b"y", 2) == 2 + len(ping)
-    assert frame_end(ping[:3], 0) is None
-    assert command_type(b"xx" + ping, 2) == Command.PING
-    assert command_type(framed(b""), 0) == 0
+    assert frame_size(ping + b"y") == len(ping)
+    assert frame_size(ping[:3]) is None
+    assert command_type(ping) == Command.PING
+    assert command_type(framed(b"")) == 0
 
 
 @pytest.mark.parametrize("entry", [b"", b"\x0e\x02" + (5).to_bytes(4) + b"ENTRY"])
