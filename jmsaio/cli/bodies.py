@@ -65,6 +65,8 @@ def typed(value: Any, kind: str | None) -> Any:
     """Convert a JSON value to the type named ``kind``; None keeps the type that JSON has. Raises ValueError."""
     if kind is None or value is None:
         return value
+    if kind == "bytes":
+        return base64.b64decode(value, validate=True)
     if kind == "char":
         return Char(value)
     reader = TYPES.get(kind)
@@ -95,7 +97,7 @@ def plain(value: Any) -> Any:
 
 def mark(value: object) -> str | None:
     """Return the name of the value's type if JSON can't express it, else None."""
-    for kind in (Byte, Short, Long, Float, Char, Decimal, datetime, date, time):
+    for kind in (bytes, Byte, Short, Long, Float, Char, Decimal, datetime, date, time):
         if isinstance(value, kind):
             return kind.__name__.lower()
     return "double" if isinstance(value, float) and not math.isfinite(value) else None
@@ -254,7 +256,10 @@ def from_record(line: bytes) -> Message:
                 value = _destination(value) if header.kind is HeaderKind.DESTINATION else value
                 setattr(message, header.attribute, value)
         message.jms_priority = record.get("priority", message.jms_priority)
-        message.jms_delivery_mode = _delivery_mode(record.get("delivery_mode", "PERSISTENT"))
+        mode = record.get("delivery_mode", DeliveryMode.PERSISTENT.name)
+        if mode not in DeliveryMode.__members__:
+            raise ValueError(f"delivery_mode {shown(mode)} is not one of {', '.join(DeliveryMode.__members__)}")
+        message.jms_delivery_mode = DeliveryMode[mode]
     except (JMSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise click.UsageError(f"not a message in JSON: {error}") from None
     return message
@@ -271,21 +276,14 @@ def _from_kind(kind: str, body: Any, types: Any) -> Message:
     if body_class is bytes:
         body = base64.b64decode(body or "", validate=True)
     elif body_class is dict:
-        body = {name: _value(value, types.get(name)) for name, value in body.items()}
+        body = {name: typed(value, types.get(name)) for name, value in body.items()}
     elif body_class is list:
-        body = [_value(value, types.get(str(index))) for index, value in enumerate(body)]
+        body = [typed(value, types.get(str(index))) for index, value in enumerate(body)]
     elif body_class is object:
         if types == "java":
             raise ValueError("a Java object can be received, not sent")
-        body = _value(body, types or None)
+        body = typed(body, types or None)
     return _created(kind, body)
-
-
-def _delivery_mode(name: object) -> DeliveryMode:
-    for mode in DeliveryMode:
-        if mode.name == name:
-            return mode
-    raise ValueError(f"delivery_mode {shown(name)} is not one of {', '.join(DeliveryMode.__members__)}")
 
 
 def _destination(text: object) -> Queue | Topic:
@@ -293,7 +291,3 @@ def _destination(text: object) -> Queue | Topic:
     if kind not in ("queue", "topic"):
         raise ValueError(f"reply_to {shown(text)} is not queue:NAME or topic:NAME")
     return Queue(name) if kind == "queue" else Topic(name)
-
-
-def _value(value: Any, kind: str | None) -> Any:
-    return base64.b64decode(value, validate=True) if kind == "bytes" else typed(value, kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -32,9 +31,7 @@ def to_json(message: Message) -> dict[str, Any]:
     record: dict[str, Any] = {"message_id": message.jms_message_id, "kind": message.KIND, "body": body}
     if kinds:
         record["body_types"] = kinds
-    properties = dict(message.properties)
-    record["properties"] = {name: plain(value) for name, value in properties.items()}
-    types = {name: kind for name, value in properties.items() if (kind := mark(value)) is not None}
+    record["properties"], types = _values(message.properties)
     if types:
         record["types"] = types
     for header in FIELDS:
@@ -85,7 +82,7 @@ def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
     return {
         "message_id": str(getattr(error.record, "message_id", None)),
         "kind": "raw",
-        "body": None if error.payload is None else _base64(error.payload),
+        "body": plain(error.payload),
         "properties": dict(error.properties),
         "error": str(error),
     }
@@ -105,21 +102,20 @@ def _body(message: Message) -> tuple[Any, Any]:
     """Return the body as JSON, and the types that JSON can't express."""
     body, kind = message._body(), KINDS[message.KIND].body
     if isinstance(body, JavaObject):
-        return {"class": body.class_name, "data": _base64(body.data)}, "java"
+        return {"class": body.class_name, "data": plain(body.data)}, "java"
     if kind is bytes:
-        return _base64(body), None
+        return plain(body), None
     if kind is dict:
         return _values(body)
     if kind is list:
         values, kinds = _values(dict(enumerate(body)))
         return list(values.values()), {str(index): kind for index, kind in kinds.items()}
-    return plain(body), "bytes" if isinstance(body, bytes) else mark(body)
+    return plain(body), mark(body)
 
 
 def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
-    bodies = {name: plain(value) for name, value in values.items()}
-    kinds = {name: "bytes" if isinstance(value, bytes) else mark(value) for name, value in values.items()}
-    return bodies, {name: kind for name, kind in kinds.items() if kind is not None}
+    kinds = {name: mark(value) for name, value in values.items()}
+    return {name: plain(value) for name, value in values.items()}, {name: kind for name, kind in kinds.items() if kind}
 
 
 def body_text(message: Message) -> str:
@@ -142,10 +138,6 @@ def _shown(data: bytes) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {printable(line)}" for line in text.split("\n"))
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
 
 
 def clock_text(milliseconds: int) -> str:
