@@ -20,10 +20,9 @@ if sys.platform == "win32":
 
 from jmsaio.launcher.broker import fetch, start, status, stop
 from jmsaio.launcher.errors import DownloadError, PortTakenError, StartError, ToolError
-from jmsaio.launcher.logfile import logs
 from jmsaio.launcher.maven import JAVA_CLIENT, Progress, fetch_jars, pack_filter
 from jmsaio.launcher.settings import BROKER_VERSION, StartOptions, cache_directory, state_directory
-from jmsaio.launcher.state import BrokerStatus
+from jmsaio.launcher.state import BrokerStatus, logs
 from jmsaio.launcher.tools import missing
 
 __all__ = [

@@ -30,7 +30,6 @@ import attrs
 
 from jmsaio.launcher import auth, state, tools
 from jmsaio.launcher.errors import LauncherError, PortTakenError, StartError, ToolError
-from jmsaio.launcher.logfile import logs, set_aside
 from jmsaio.launcher.maven import Progress, fetch_broker, pack_filter, recipe, silent
 from jmsaio.launcher.settings import (
     BROKER_VERSION,
@@ -43,7 +42,7 @@ from jmsaio.launcher.settings import (
     render,
     state_directory,
 )
-from jmsaio.launcher.state import BrokerStatus, locked
+from jmsaio.launcher.state import BrokerStatus, locked, logs, set_aside
 from jmsaio.model.durations import seconds
 
 #: Maximum seconds for one check whether a broker is ready.

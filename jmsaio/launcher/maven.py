@@ -6,8 +6,6 @@ mistaken for a finished one. Starlight's selector filter is packed from such jar
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -100,42 +98,29 @@ def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
     )
 
 
-def fetch_broker(progress: Progress = silent, cache: Path | None = None) -> Path:
-    """Return the folder with all jars of the broker; download them (about 230 MB) if one is missing or incomplete."""
-    home = (cache if cache is not None else cache_directory()) / f"broker-{BROKER_VERSION}"
-    with locked(home.parent / "lock"):
-        if not _complete(home):
+def fetch_broker(progress: Progress = silent) -> Path:
+    """Return the folder with all jars of the broker; download them (about 230 MB) if it does not exist."""
+    jars = cache_directory() / f"broker-{BROKER_VERSION}" / "lib"
+    with locked(cache_directory() / "lock"):
+        if not jars.exists():
             what = f"Apache Pulsar {BROKER_VERSION}"
             progress(f"fetching {what} from Maven Central (about 230 MB, once)")
-            home.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix="fetch-", dir=home.parent) as folder:
+            jars.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix="fetch-", dir=cache_directory()) as folder:
                 target = Path(folder) / "lib"
                 goals = [f"{_PLUGIN}:copy-dependencies", f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
                 run(goals, data_text("broker-pom.xml"), what, progress)
-                shutil.rmtree(home / "lib", ignore_errors=True)
-                target.rename(home / "lib")
-            jars = {jar.name: jar.stat().st_size for jar in sorted((home / "lib").glob("*.jar"))}
-            (home / "complete.json").write_text(json.dumps(jars, indent=1), encoding="utf-8")
-            progress(f"{what} is there: {len(jars)} jars")
-    return home / "lib"
+                target.rename(jars)
+            progress(f"{what} is there: {len(list(jars.iterdir()))} jars")
+    return jars
 
 
-def _complete(home: Path) -> bool:
-    """Return whether every downloaded jar still exists with its full size."""
-    try:
-        jars: dict[str, int] = json.loads((home / "complete.json").read_text(encoding="utf-8"))
-        return bool(jars) and all((home / "lib" / name).stat().st_size == size for name, size in jars.items())
-    except (OSError, ValueError):
-        return False
-
-
-def fetch_jars(coordinates: Sequence[str], progress: Progress = silent, cache: Path | None = None) -> list[Path]:
+def fetch_jars(coordinates: Sequence[str], progress: Progress = silent) -> list[Path]:
     """Return the jars with these coordinates, without their dependencies; download missing ones.
 
     Args:
         coordinates: ``group:artifact:version`` of each jar.
         progress: called with progress messages.
-        cache: the cache folder; default `cache_directory`.
 
     Returns:
         One path per coordinate, in the same order.
@@ -144,7 +129,7 @@ def fetch_jars(coordinates: Sequence[str], progress: Progress = silent, cache: P
         ValueError: a coordinate does not have three parts.
         ToolError, DownloadError: see `run`.
     """
-    folder = (cache if cache is not None else cache_directory()) / "jars"
+    folder = cache_directory() / "jars"
     paths = []
     for coordinate in coordinates:
         parts = coordinate.split(":")
@@ -174,13 +159,12 @@ def recipe() -> dict[str, Any]:
     return tomllib.loads(data_text("filter.toml"))
 
 
-def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path | None = None) -> Path:
+def pack_filter(directory: Path | str, progress: Progress = silent) -> Path:
     """Pack the filter into a folder, which is created if necessary, for a broker's ``entryFiltersDirectory``.
 
     Args:
         directory: the folder.
         progress: called with progress messages.
-        cache: the cache folder of downloads; default `cache_directory`.
 
     Returns:
         The path of the .nar file.
@@ -189,7 +173,7 @@ def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path 
         ToolError, DownloadError: the jars are not in the cache and can't be fetched.
     """
     plan = recipe()
-    jars = fetch_jars(plan["jars"], progress, cache)
+    jars = fetch_jars(plan["jars"], progress)
     target = Path(directory).expanduser().absolute() / str(plan["name"])
     target.parent.mkdir(parents=True, exist_ok=True)
     write_nar(target, jars, plan["definition"], plan["manifest"])

@@ -25,21 +25,21 @@ _PORT = attrs.validators.in_(range(65536))  # 0 stands for any free one
 _OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", "java.util.zip")
 
 
-def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
+def cache_directory() -> Path:
     """Return the download cache: ``$JMSAIO_CACHE``, or ``jmsaio`` in the user's cache (``$XDG_CACHE_HOME``)."""
-    given = environ.get("JMSAIO_CACHE")
+    given = os.environ.get("JMSAIO_CACHE")
     if given:
         return Path(given).expanduser().absolute()
-    base = environ.get("XDG_CACHE_HOME")
+    base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "jmsaio"
 
 
-def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
+def state_directory() -> Path:
     """Return the broker's directory: ``$JMSAIO_STATE``, or ``jmsaio/broker`` below ``$XDG_STATE_HOME``."""
-    given = environ.get("JMSAIO_STATE")
+    given = os.environ.get("JMSAIO_STATE")
     if given:
         return Path(given).expanduser().absolute()
-    base = environ.get("XDG_STATE_HOME")
+    base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "jmsaio" / "broker"
 
 

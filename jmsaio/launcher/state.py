@@ -1,7 +1,10 @@
-"""State of a local broker: a file in its state directory, and a lock held as long as its process lives.
+"""State of a local broker: a file in its state directory, a lock held as long as its process lives, and its log.
 
 The broker inherits an open lock file. Trying the lock shows whether the broker runs, which works even if its process
 number was given to another program or the broker was killed.
+
+The broker starts a new log file after 10 MB (``data/log4j2.xml``): ``broker.log`` is the newest, followed by
+``broker.1.log`` to ``broker.4.log``. ``broker.previous.log`` is the newest file of the previous broker.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +24,11 @@ import attrs
 from jmsaio.config.schemes import WEB_PORTS
 from jmsaio.launcher.auth import APP, ROLES, token_file
 from jmsaio.launcher.errors import LauncherError
+from jmsaio.launcher.settings import state_directory
 
 #: Name of the broker's log file in its state directory.
 LOG_NAME = "broker.log"
+_OLDER = re.compile(r"broker\.(\d+)\.log")
 _FILE = "broker.json"
 _ALIVE = "alive.lock"
 _CLAIM_TIMEOUT = 2.0  # seconds; a process that only checks holds the lock for an instant
@@ -146,3 +153,43 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def log_files(directory: Path) -> list[Path]:
+    """Return the files of a broker's log, newest first."""
+    older = [(int(found[1]), path) for path in directory.iterdir() if (found := _OLDER.fullmatch(path.name))]
+    newest = directory / LOG_NAME
+    return ([newest] if newest.exists() else []) + [path for _, path in sorted(older)]
+
+
+def set_aside(directory: Path) -> None:
+    """Make room for a new broker's log: keep only the newest file of the previous one."""
+    newest, *older = log_files(directory) or [directory / LOG_NAME]
+    for path in older:
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):  # no broker has run here before
+        newest.replace(newest.with_suffix(".previous.log"))
+
+
+def logs(lines: int = 50, *, directory: Path | None = None) -> str:
+    """Return the end of the broker's log, whether the broker runs or not.
+
+    Args:
+        lines: maximum number of lines.
+        directory: the broker's state directory; default `state_directory`.
+
+    Raises:
+        LauncherError: no broker was ever started there.
+        ValueError: `lines` is negative.
+    """
+    if lines < 0:
+        raise ValueError(f"lines must not be negative, not {lines}")
+    home = directory if directory is not None else state_directory()
+    paths = log_files(home) if home.is_dir() else []
+    if not paths:
+        raise LauncherError(f"no log: no broker was started in {home}")
+    end: deque[str] = deque(maxlen=lines)
+    for path in reversed(paths):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            end.extend(line.rstrip("\n") for line in file)
+    return "".join(f"{line}\n" for line in end)

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jmsaio.launcher.errors import ToolError
@@ -34,24 +34,24 @@ def _needed(tool: str) -> str:
     return f"{name} {'.'.join(map(str, oldest))} or newer is needed"
 
 
-def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
+def find(tool: str) -> Path:
     """Find ``java``, ``javac`` or ``mvn``: below ``$JAVA_HOME`` or ``$MAVEN_HOME`` if set, otherwise on the path."""
-    home = environ.get(_TOOLS[tool][1])
+    home = os.environ.get(_TOOLS[tool][1])
     if home:
         candidate = Path(home) / "bin" / tool
         if os.access(candidate, os.X_OK):
             return candidate
-    found = shutil.which(tool, path=environ.get("PATH"))
+    found = shutil.which(tool)
     if found is None:
         raise ToolError(f"{_needed(tool)}, but the command '{tool}' was not found; install it", tool)
     return Path(found)
 
 
-def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
+def require(tool: str) -> Path:
     """Find a tool as with `find`. Raises ToolError if it is missing, does not run, or is too old."""
-    path = find(tool, environ)
+    path = find(tool)
     try:
-        _, text = run([str(path), "--version" if tool == "mvn" else "-version"], VERSION_TIMEOUT, environ)
+        _, text = run([str(path), "--version" if tool == "mvn" else "-version"], VERSION_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"{_needed(tool)}, but '{path}' can't be run: {error}", tool) from error
     version = parse_version(text)
@@ -64,7 +64,7 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
     raise ToolError(f"{_needed(tool)}, but '{path}' {reason}", tool)
 
 
-def run(arguments: Sequence[str], timeout: float, environ: Mapping[str, str] = os.environ) -> tuple[int, str]:
+def run(arguments: Sequence[str], timeout: float) -> tuple[int, str]:
     """Run a program to its end, for up to ``timeout`` seconds; return its exit code and its output."""
     done = subprocess.run(
         arguments,
@@ -75,17 +75,16 @@ def run(arguments: Sequence[str], timeout: float, environ: Mapping[str, str] = o
         errors="replace",
         timeout=timeout,
         check=False,
-        env=dict(environ),
     )
     return done.returncode, done.stdout
 
 
-def missing(*tools: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+def missing(*tools: str) -> list[str]:
     """Return one sentence for each tool that is missing or too old; empty if none is."""
     sentences = []
     for tool in tools:
         try:
-            require(tool, environ)
+            require(tool)
         except ToolError as error:
             sentences.append(error.reason)
     return sentences

@@ -21,10 +21,9 @@ from jmsaio import launcher
 from jmsaio.launcher import broker as module
 from jmsaio.launcher.broker import free_ports, is_ready, require_free
 from jmsaio.launcher.errors import PortTakenError, StartError, ToolError
-from jmsaio.launcher.logfile import parts
 from jmsaio.launcher.maven import fetch_broker
 from jmsaio.launcher.settings import BROKER_VERSION, LOGGING, data_text
-from jmsaio.launcher.state import is_alive, load
+from jmsaio.launcher.state import is_alive, load, log_files
 from tests.support.broker import LaunchedBroker, TestBroker
 
 # A Java that reads the broker's settings and answers as the broker does, or does not.
@@ -386,8 +385,8 @@ def test_the_real_brokers_log_is_written_in_parts(tmp_path: Path, monkeypatch: p
     options = launcher.StartOptions(broker_port=0, web_port=0, state_directory=tmp_path, memory="512m", timeout=200)
     try:
         launcher.start(options)
-        assert [path.name for path in parts(tmp_path)] == ["broker.log", "broker.1.log", "broker.2.log"]
-        assert all(path.stat().st_size < 64 * 1024 for path in parts(tmp_path))
+        assert [path.name for path in log_files(tmp_path)] == ["broker.log", "broker.1.log", "broker.2.log"]
+        assert all(path.stat().st_size < 64 * 1024 for path in log_files(tmp_path))
         assert launcher.logs(5, directory=tmp_path).count("\n") == 5
     finally:
         launcher.stop(0, directory=tmp_path)

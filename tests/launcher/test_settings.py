@@ -21,18 +21,25 @@ from jmsaio.launcher.settings import (
 )
 
 
-def test_the_cache_lies_where_the_environment_says_or_below_the_home_directory() -> None:
-    assert cache_directory({"JMSAIO_CACHE": "/a/b"}) == Path("/a/b")
-    assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/jmsaio")
-    assert cache_directory({}) == Path.home() / ".cache" / "jmsaio"
-    assert cache_directory({"JMSAIO_CACHE": "~/x"}) == Path.home() / "x"
-    assert cache_directory({"JMSAIO_CACHE": "here"}).is_absolute()
-
-
-def test_the_state_lies_where_the_environment_says_or_below_the_home_directory() -> None:
-    assert state_directory({"JMSAIO_STATE": "/a/b"}) == Path("/a/b")
-    assert state_directory({"XDG_STATE_HOME": "/c"}) == Path("/c/jmsaio/broker")
-    assert state_directory({}) == Path.home() / ".local" / "state" / "jmsaio" / "broker"
+@pytest.mark.parametrize(
+    ("name", "value", "cache", "state"),
+    [
+        ("JMSAIO_CACHE", "/a/b", Path("/a/b"), None),
+        ("XDG_CACHE_HOME", "/c", Path("/c/jmsaio"), None),
+        ("JMSAIO_CACHE", "~/x", Path.home() / "x", None),
+        ("JMSAIO_CACHE", "here", Path.cwd() / "here", None),
+        ("JMSAIO_STATE", "/a/b", None, Path("/a/b")),
+        ("XDG_STATE_HOME", "/c", None, Path("/c/jmsaio/broker")),
+    ],
+)
+def test_cache_and_state_lie_where_the_environment_says_or_below_the_home_directory(
+    name: str, value: str, cache: Path | None, state: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("JMSAIO_CACHE", "XDG_CACHE_HOME", "JMSAIO_STATE", "XDG_STATE_HOME"):
+        monkeypatch.delenv(each, raising=False)
+    monkeypatch.setenv(name, value)
+    assert cache_directory() == (cache or Path.home() / ".cache" / "jmsaio")
+    assert state_directory() == (state or Path.home() / ".local" / "state" / "jmsaio" / "broker")
 
 
 def test_data_files_are_package_data() -> None:
