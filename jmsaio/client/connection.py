@@ -6,7 +6,6 @@ Jakarta Messaging 3.1, 6.1 Connections.
 from __future__ import annotations
 
 import asyncio
-import logging
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -46,16 +45,68 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
 
-_log = logging.getLogger(__name__)
-
 #: Called after a connection has closed its sessions, with the deadline of the close.
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
+
+
+class ConnectionCalls:
+    """The calls that a connection and a context have in common."""
+
+    __slots__ = ()
+
+    def _checked(self) -> ConnectionRuntime:
+        """Return what the call uses. Raises ObjectClosedError."""
+        raise NotImplementedError
+
+    @property
+    def client_id(self) -> str | None:
+        """The client identifier, or None. To set it, see ``set_client_id``. Raises ObjectClosedError."""
+        return self._checked().client_id
+
+    @client_id.setter
+    def client_id(self, client_id: str) -> None:
+        self.set_client_id(client_id)
+
+    def get_client_id(self) -> str | None:
+        """Return ``client_id``."""
+        return self.client_id
+
+    def set_client_id(self, client_id: str) -> None:
+        raise NotImplementedError
+
+    @property
+    def metadata(self) -> ConnectionMetaData:
+        """Versions and names. Raises ObjectClosedError."""
+        self._checked()
+        return ConnectionMetaData()
+
+    def get_meta_data(self) -> ConnectionMetaData:
+        """Return ``metadata``."""
+        return self.metadata
+
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """The exception listener, or None. Raises ObjectClosedError."""
+        return self._checked().reports.listener
+
+    def get_exception_listener(self) -> ExceptionListener | None:
+        """Return ``exception_listener``."""
+        return self.exception_listener
+
+    def set_exception_listener(self, listener: ExceptionListener | None) -> None:
+        """Set the listener for problems that no caller can receive: a plain or coroutine function; None unsets it.
+
+        An object with such a function as its ``on_exception`` is also accepted.
+
+        Calls are made one at a time, in a separate task. The listener can do anything, even close the connection.
+        """
+        self._checked().reports.listen(listener)
 
 
 @public
 @created_by("jmsaio.connect or factory.create_connection")
 @attrs.define(eq=False)
-class Connection(AsyncClosing):
+class Connection(ConnectionCalls, AsyncClosing):
     """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks can use it.
 
     A connection that is dropped without ``close`` emits a ResourceWarning when its event loop ends.
@@ -95,20 +146,6 @@ class Connection(AsyncClosing):
         """The options after applying defaults and environment."""
         return self._runtime.configuration
 
-    @property
-    def client_id(self) -> str | None:
-        """The client identifier, or None. To set it, see ``set_client_id``. Raises ObjectClosedError."""
-        self._check_open()
-        return self._runtime.client_id
-
-    @client_id.setter
-    def client_id(self, client_id: str) -> None:
-        self.set_client_id(client_id)
-
-    def get_client_id(self) -> str | None:
-        """Return ``client_id``."""
-        return self.client_id
-
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier: once, and before any other use of the connection.
 
@@ -135,16 +172,6 @@ class Connection(AsyncClosing):
     def _claim_client_id(self, client_id: str) -> None:
         in_process.claim_client_id(self._runtime.broker, client_id)
         self._runtime.identify(client_id)
-
-    @property
-    def metadata(self) -> ConnectionMetaData:
-        """Versions and names. Raises ObjectClosedError."""
-        self._check_open()
-        return ConnectionMetaData()
-
-    def get_meta_data(self) -> ConnectionMetaData:
-        """Return ``metadata``."""
-        return self.metadata
 
     async def start(self) -> None:
         """Start or restart delivery. No effect on a started connection. Raises ObjectClosedError."""
@@ -246,26 +273,6 @@ class Connection(AsyncClosing):
             self._runtimes.pop(runtime, None)
             if runtime.ended_by_callback and (self._failed is None or self._failed.task.errors.error is None):
                 self._failed = runtime
-
-    @property
-    def exception_listener(self) -> ExceptionListener | None:
-        """The exception listener, or None. Raises ObjectClosedError."""
-        self._check_open()
-        return self._runtime.reports.listener
-
-    def get_exception_listener(self) -> ExceptionListener | None:
-        """Return ``exception_listener``."""
-        return self.exception_listener
-
-    def set_exception_listener(self, listener: ExceptionListener | None) -> None:
-        """Set the listener for problems that no caller can receive: a plain or coroutine function; None unsets it.
-
-        An object with such a function as its ``on_exception`` is also accepted.
-
-        Calls are made one at a time, in a separate task. The listener can do anything, even close the connection.
-        """
-        self._check_open()
-        self._runtime.reports.listen(listener)
 
     @property
     def state(self) -> ConnectionState:
@@ -452,6 +459,10 @@ class Connection(AsyncClosing):
         if runtime.client_id is not None:
             in_process.release_client_id(runtime.broker, runtime.client_id)
         await errors.guard(partial(self._on_closed, self, deadline))
+
+    def _checked(self) -> ConnectionRuntime:
+        self._check_open()
+        return self._runtime
 
     def _check_open(self) -> None:
         self._runtime.affinity.check_process()

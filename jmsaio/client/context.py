@@ -8,12 +8,12 @@ from typing import Unpack
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.reports import ExceptionListener
-from jmsaio.client.connection import Connection, ConnectionMetaData
+from jmsaio.client.connection import Connection, ConnectionCalls
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.lifetime.scope import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions
+from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.session import Session, SessionCalls
 from jmsaio.client.subscriptions.plan import ConsumerRequest
@@ -30,7 +30,7 @@ from jmsaio.model.public import created_by, public
 @public
 @created_by("factory.create_context")
 @attrs.define(eq=False)
-class Context(SessionCalls, AsyncClosing):
+class Context(SessionCalls, ConnectionCalls, AsyncClosing):
     """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it."""
 
     _connection: Connection
@@ -71,51 +71,12 @@ class Context(SessionCalls, AsyncClosing):
         """Return ``session_mode``."""
         return self.session_mode
 
-    @property
-    def client_id(self) -> str | None:
-        """The client identifier. To set it, see ``set_client_id``."""
-        self._check_open()
-        return self._connection.client_id
-
-    @client_id.setter
-    def client_id(self, client_id: str) -> None:
-        self.set_client_id(client_id)
-
-    def get_client_id(self) -> str | None:
-        """Return ``client_id``."""
-        return self.client_id
-
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier before any message is sent or consumed. Raises as ``Connection.set_client_id``."""
         self._check_open()
         connection = self._connection
         used = any(each.inboxes.open or each.children for each in connection._runtimes)
         connection._set_client_id(client_id, used or connection._runtime.started)
-
-    @property
-    def metadata(self) -> ConnectionMetaData:
-        """Versions and names."""
-        self._check_open()
-        return self._connection.metadata
-
-    def get_meta_data(self) -> ConnectionMetaData:
-        """Return ``metadata``."""
-        return self.metadata
-
-    @property
-    def exception_listener(self) -> ExceptionListener | None:
-        """The listener for problems that no caller can receive."""
-        self._check_open()
-        return self._connection.exception_listener
-
-    def get_exception_listener(self) -> ExceptionListener | None:
-        """Return ``exception_listener``."""
-        return self.exception_listener
-
-    def set_exception_listener(self, listener: ExceptionListener | None) -> None:
-        """See ``Connection.set_exception_listener``."""
-        self._check_open()
-        self._connection.set_exception_listener(listener)
 
     @property
     def connection(self) -> Connection:
@@ -197,6 +158,10 @@ class Context(SessionCalls, AsyncClosing):
             self._contexts.discard(self)
             if not self._contexts:
                 await self._connection.close()
+
+    def _checked(self) -> ConnectionRuntime:
+        self._check_open()
+        return self._runtime.connection
 
     def _check_open(self) -> None:
         self._runtime.affinity.check_process()

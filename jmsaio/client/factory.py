@@ -20,7 +20,7 @@ from jmsaio.client.lifetime.scope import Affinity, AsyncClosing, Deadline, First
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
-from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
+from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.tracing import Tracing
@@ -146,7 +146,6 @@ class ConnectionFactory(AsyncClosing):
 
     async def _connect(self, how: _Connecting) -> Connection:
         if self._affinity is None:
-            _require_asyncio()
             self._affinity = Affinity.here()
         self._affinity.check()
         if self._closed:
@@ -213,11 +212,10 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling: call it again.
         """
-        if self._affinity is not None:
-            if self._affinity.forked:
-                self._closed = True  # everything here belongs to the parent
-                return
-            self._affinity.check()
+        if self._affinity is None or self._affinity.forked:
+            self._closed = True  # it has no client, or that of the parent
+            return
+        self._affinity.check()
         for connection in self._connections:
             callback_context.refuse("close of the factory", connection._runtime)
         await self._close_by(Deadline.after(self.configuration.close_timeout))
@@ -260,8 +258,8 @@ def connect(
 
 
 async def _open(config: Config, how: _Connecting, options: ConnectOptions) -> Connection:
-    _require_asyncio()
     factory = ConnectionFactory(config, **options)
+    factory._affinity = Affinity.here()  # without asyncio, nothing could be closed below
     try:
         connection = await factory._connect(how)
         factory._owned = True
@@ -288,10 +286,3 @@ async def _open_in_time(config: Configuration, wait: float) -> Transport:
             _log.warning("%s; trying again for %.0f s", error, left)
             pause = min(2 * pause, 5.0)
             await asyncio.sleep(min(pause, left))
-
-
-def _require_asyncio() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        raise JMSError("jmsaio runs on asyncio (or uvloop), not on trio, nor without a loop; use asyncio.run") from None

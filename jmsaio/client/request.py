@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import attrs
 
@@ -17,11 +17,15 @@ from jmsaio.model.messages.kinds import outgoing
 from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 
+D = TypeVar("D", Queue, Topic)
+
 
 @created_by("QueueRequestor.open or TopicRequestor.open")
 @attrs.define(eq=False, init=False)
-class _Requestor(AsyncClosing):
+class _Requestor(AsyncClosing, Generic[D]):
     """JMS's simple requestor: one request at a time; the next message on the temporary destination is its reply."""
+
+    _KIND: ClassVar[type[Queue] | type[Topic]]
 
     _session: Session
     _producer: MessageProducer
@@ -34,7 +38,16 @@ class _Requestor(AsyncClosing):
         self.__attrs_init__(*opened)
 
     @classmethod
-    async def _open(cls, session: Session, destination: Queue | Topic) -> Self:
+    async def open(cls, session: Session, destination: D) -> Self:
+        """Create a requestor on a session that is not transacted.
+
+        Raises:
+            InvalidDestinationError: a destination of the other kind.
+            IllegalStateError: the session is transacted or closed.
+        """
+        if not isinstance(destination, cls._KIND):
+            kind = cls._KIND.__name__
+            raise InvalidDestinationError(f"a {cls.__name__} needs a {kind}, not {shown(destination)}")
         if session.transacted:
             raise IllegalStateError("a requestor needs a session that is not transacted")
         producer = await session.create_producer(destination)
@@ -62,29 +75,14 @@ class _Requestor(AsyncClosing):
 
 
 @public
-class QueueRequestor(_Requestor):
+class QueueRequestor(_Requestor[Queue]):
     """Request and reply over queues; create it with ``await QueueRequestor.open(session, queue)``."""
 
-    @classmethod
-    async def open(cls, session: Session, queue: Queue) -> QueueRequestor:
-        """Create a requestor on a session that is not transacted.
-
-        Raises:
-            InvalidDestinationError: not a queue.
-            IllegalStateError: the session is transacted or closed.
-        """
-        if not isinstance(queue, Queue):
-            raise InvalidDestinationError(f"a QueueRequestor needs a Queue, not {shown(queue)}")
-        return await cls._open(session, queue)
+    _KIND = Queue
 
 
 @public
-class TopicRequestor(_Requestor):
+class TopicRequestor(_Requestor[Topic]):
     """Request and reply over topics; create it with ``await TopicRequestor.open(session, topic)``."""
 
-    @classmethod
-    async def open(cls, session: Session, topic: Topic) -> TopicRequestor:
-        """Create a requestor; raises as ``QueueRequestor.open``."""
-        if not isinstance(topic, Topic):
-            raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {shown(topic)}")
-        return await cls._open(session, topic)
+    _KIND = Topic

@@ -22,7 +22,7 @@ from tests.kit.inside import admin_of, runtime_of, transport_of
 _BY_CALL = {"jms.useCredentialsFromCreateConnection": "true", "authPlugin": "token"}
 
 
-def test_trio_is_refused() -> None:
+def test_trio_and_no_loop_are_refused() -> None:
     import trio
 
     async def main() -> None:
@@ -34,6 +34,8 @@ def test_trio_is_refused() -> None:
                 await opening
 
     trio.run(main)
+    with pytest.raises(jmsaio.JMSError, match="nor without a loop"):
+        jmsaio.connect(f"memory://{uuid.uuid4()}").send(None)
 
 
 async def test_one_factory_makes_many_connections(url: str) -> None:

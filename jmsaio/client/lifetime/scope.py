@@ -27,7 +27,11 @@ class Affinity:
 
     @classmethod
     def here(cls) -> Affinity:
-        return cls(asyncio.get_running_loop(), forks.count)
+        try:
+            return cls(asyncio.get_running_loop(), forks.count)
+        except RuntimeError:
+            text = "jmsaio runs on asyncio (or uvloop), not on trio, nor without a loop; use asyncio.run"
+            raise JMSError(text) from None
 
     @property
     def forked(self) -> bool:
