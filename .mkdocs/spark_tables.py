@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from jmsaio.spark.arrow.records import WRITE_COLUMNS, names_of
-from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
+from jmsaio.spark.model.schema import COLUMNS, Body, Column
 from jmsaio.spark.options.table import FOREIGN, OPTIONS
 from jmsaio.spark.options.values import Use
 
@@ -115,7 +115,7 @@ def write() -> None:
 
 
 def _type(column: Column) -> str:
-    return "`STRUCT` of the declared types" if column.name == PROPS else f"`{column.type.value}`"
+    return f"`{column.type.value}`"
 
 
 def _written_type(column: Column) -> str:
@@ -125,7 +125,7 @@ def _written_type(column: Column) -> str:
 def _only_with(column: Column) -> str:
     """Return the option that a column requires if it is not always present."""
     if column.on_request:
-        return "" if column.name == PROPS else "; only if `columns` names it"
+        return "; only if `columns` names it"
     words = [f"`body={each.value}`" for each in Body if each is not column.left_out]
     return f"; only with {' or '.join(words)}" if column.left_out is Body.TYPED else ""
 

@@ -22,10 +22,10 @@ from jmsaio.model.wire import (
     TYPE,
     TYPE_SUFFIX,
 )
-from jmsaio.spark.arrow.columns import POSITION, TEXTS, TIMESTAMP, schema_of
+from jmsaio.spark.arrow.columns import POSITION, TEXTS, TIMESTAMP, RowBatches
 from jmsaio.spark.model.schema import Body, columns_of
 
-SCHEMA: Final = schema_of(columns_of(Body.TYPED), ())
+SCHEMA: Final = RowBatches(columns_of(Body.TYPED), "", "").schema
 #: Columns that are lists of their own, by name.
 _PLAIN: Final = (
     "producer_name", "key", "JMSMessageID", "JMSCorrelationID", "correlation_bytes", "JMSType", "JMSReplyTo",

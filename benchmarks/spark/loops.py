@@ -125,7 +125,7 @@ def build(task: Task) -> Metrics:
     queue, records = task.extra[SOURCE], list[ReceivedRecord]()
     topic = topic_of(queue)
     _loop(task, lambda message: records.append(_Read(*_parts(message._message))), lambda: None)
-    batches = RowBatches(columns_of(Body.TYPED), (), f"queue://{queue}", topic)
+    batches = RowBatches(columns_of(Body.TYPED), f"queue://{queue}", topic)
     rows = 0
     with Meter() as meter:
         for group in _groups(records):

@@ -38,7 +38,7 @@ _WRITTEN_DDL: Final = "text STRING, properties MAP<STRING, STRING>, property_typ
 def _read_batch(characters: int) -> pa.RecordBatch:
     """Return a batch as the source ``jms`` gives it."""
     rows = [_row(number, "x" * characters) for number in range(BATCH)]
-    return RowBatches(columns_of(Body.TYPED), (), "queue://ready", _TOPIC).batch(RowColumns.of(rows))
+    return RowBatches(columns_of(Body.TYPED), "queue://ready", _TOPIC).batch(RowColumns.of(rows))
 
 
 def _row(number: int, text: str) -> RawRow:
@@ -110,7 +110,7 @@ class ReadySource(DataSource):
         """Return the columns of the source ``jms``, or those that a write takes."""
         kind = self.options["kind"]
         if kind == "read":
-            return ddl(columns_of(Body.TYPED), ())
+            return ddl(columns_of(Body.TYPED))
         return _WRITTEN_DDL + (", dedup_producer STRING, dedup_sequence BIGINT" if kind == "dedup" else "")
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -99,7 +99,7 @@ def _row_batches(options: SourceOptions, destination: str, topic: str) -> RowBat
     from jmsaio.spark.arrow.columns import RowBatches
 
     fail = options.on_decode_error is OnDecodeError.FAIL
-    return RowBatches(options.columns, options.declared, destination, topic, fail_on_error=fail)
+    return RowBatches(options.columns, destination, topic, fail_on_error=fail)
 
 
 def _batches(

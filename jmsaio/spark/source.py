@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
 
 import attrs
 from pyspark.sql.datasource import (
@@ -24,7 +23,7 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.schema import Schema
-from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, ddl, find_column
+from jmsaio.spark.model.schema import COLUMNS, Column, ddl, find_column
 from jmsaio.spark.model.value_type import VALUE, value_type
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.options.table import SCHEMAS
@@ -53,7 +52,7 @@ class JmsSource(DataSource):
 
         options = _read_options(self.options)
         self._schemas = check_destination(options)
-        columns = ddl(options.columns, options.declared)
+        columns = ddl(options.columns)
         return columns if options.schema is None else f"{columns}, {VALUE} {value_type(self._schemas)}"
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -107,20 +106,13 @@ def _read_options(given: Mapping[str, str]) -> SourceOptions:
         raise
 
 
-#: Types of declared properties by Spark's names.
-_PROPERTY_TYPES: Final = {kind.value.lower(): kind for kind in PROPERTY_TYPES}
-
-
 def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
     """Return the options with the columns of a schema, in its order.
 
     Raises ConfigurationError if a column is unknown, has a different type, or is NOT NULL in the schema.
     """
     own = [field for field in schema.fields if not (options.schema is not None and field.name.lower() == VALUE)]
-    columns = tuple(_column(field) for field in own)
-    pairs = zip(columns, own, strict=True)
-    declared = next((_declared(field) for column, field in pairs if column.type is Type.PROPERTIES), ())
-    return attrs.evolve(options, columns=columns, declared=declared)
+    return attrs.evolve(options, columns=tuple(map(_column, own)))
 
 
 def _column(field: StructField) -> Column:
@@ -131,21 +123,6 @@ def _column(field: StructField) -> Column:
     if not field.nullable:
         raise ConfigurationError(f"schema: column {shown(field.name)} can be NULL; leave out NOT NULL", key=field.name)
     wanted, given = column.type.value.lower().replace(" ", ""), field.dataType.simpleString()
-    if column.type is not Type.PROPERTIES and given.lower() != wanted:
+    if given.lower() != wanted:
         raise ConfigurationError(f"schema: column {shown(field.name)} is {wanted.upper()}, not {given}", key=field.name)
     return column
-
-
-def _declared(field: StructField) -> tuple[Property, ...]:
-    if not isinstance(field.dataType, StructType) or not field.dataType.fields:
-        raise ConfigurationError(f"schema: column {shown(field.name)} is a STRUCT of properties", key=field.name)
-    found = []
-    for each in field.dataType.fields:
-        given = each.dataType.simpleString()
-        if given not in _PROPERTY_TYPES:
-            known = ", ".join(kind.value for kind in _PROPERTY_TYPES.values())
-            raise ConfigurationError(
-                f"schema: property {shown(each.name)} is one of {known}, not {given}", key=each.name
-            )
-        found.append(Property(each.name, _PROPERTY_TYPES[given]))
-    return tuple(found)

@@ -92,7 +92,7 @@ def test_columns_that_a_loop_builds_by_hand_are_those_of_the_source() -> None:
     made = HandColumns("queue://q", "persistent://public/default/q")
     made.add(native)
     record = PulsarRecord(native, None, 0, 0)  # type: ignore[arg-type] # the consumer is not asked
-    rows = RowBatches(columns_of(Body.TYPED), (), "queue://q", "persistent://public/default/q")
+    rows = RowBatches(columns_of(Body.TYPED), "queue://q", "persistent://public/default/q")
     maker = ColumnMaker()
     maker.add([record])
     assert made.batch().equals(rows.batch(maker.columns()))

@@ -19,7 +19,7 @@ from pyspark.sql.types import IntegerType, LongType, MapType, StringType, Struct
 import jmsaio
 from jmsaio import Byte, Float, Long, Short
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.model.schema import COLUMNS, Property, Type
+from jmsaio.spark.model.schema import COLUMNS
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.source import choose_columns
 from tests.kit.records import ORDER
@@ -87,9 +87,7 @@ def test_a_load_is_frozen_and_leaves_nothing_on_the_broker(
     assert stats["subscriptions"]["jms-queue"]["consumers"] == []
 
 
-def test_a_selector_columns_and_declared_properties_choose_what_is_read(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Name
-) -> None:
+def test_a_selector_and_columns_choose_what_is_read(spark: SparkSession, pulsar_broker: TestBroker, name: Name) -> None:
     queue = name("chosen")
     messages = []
     for number in range(10):
@@ -97,9 +95,9 @@ def test_a_selector_columns_and_declared_properties_choose_what_is_read(
         message.set_int_property("qty", number)
         messages.append(message)
     send(pulsar_broker.url, queue, messages)
-    options = {"queue": queue, "selector": "qty BETWEEN 3 AND 5", "columns": "Text, props", "propertySchema": "qty INT"}
+    options = {"queue": queue, "selector": "qty BETWEEN 3 AND 5", "columns": "Text, properties"}
     frame = read(spark, pulsar_broker, **options)
-    assert frame.orderBy("text").collect() == [Row(text=str(qty), props=Row(qty=qty)) for qty in (3, 4, 5)]
+    assert frame.orderBy("text").collect() == [Row(text=str(qty), properties={"qty": str(qty)}) for qty in (3, 4, 5)]
     spark.sql(f"CREATE TEMPORARY VIEW chosen USING jms OPTIONS (url '{pulsar_broker.url}', queue '{queue}')")
     assert spark.sql("SELECT count(*) AS n FROM chosen WHERE JMSPriority = 4").first() == Row(n=10)
     spark.catalog.dropTempView("chosen")
@@ -236,14 +234,7 @@ def test_columns_come_in_the_order_and_number_of_the_schema_in_any_case() -> Non
     )
     chosen = choose_columns(OPTIONS, wanted)
     assert [column.name for column in chosen.columns] == ["text", "publish_time", "properties", "body_json"]
-    assert chosen.declared == ()
     assert all(column in COLUMNS for column in chosen.columns)
-
-
-def test_fields_of_props_are_the_declared_properties() -> None:
-    props = schema(StructField("region", StringType()), StructField("qty", LongType()))
-    chosen = choose_columns(OPTIONS, schema(StructField("props", props)))
-    assert chosen.declared == (Property("region", Type.STRING), Property("qty", Type.LONG))
 
 
 @pytest.mark.parametrize(
@@ -252,12 +243,6 @@ def test_fields_of_props_are_the_declared_properties() -> None:
         (StructField("texts", StringType()), "the source jms has no column 'texts'; did you mean 'text'"),
         (StructField("text", StringType(), nullable=False), "column 'text' can be NULL; leave out NOT NULL"),
         (StructField("JMSPriority", LongType()), "column 'JMSPriority' is INT, not bigint"),
-        (StructField("props", StringType()), "column 'props' is a STRUCT of properties"),
-        (StructField("props", StructType([])), "column 'props' is a STRUCT of properties"),
-        (
-            StructField("props", StructType([StructField("at", TimestampType())])),
-            "property 'at' is one of STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, not timestamp",
-        ),
         (StructField("position", StructType([StructField("ledger", IntegerType())])), "column 'position' is STRUCT<"),
     ],
 )

@@ -69,7 +69,6 @@ def test_no_line_breaks_the_table_of_options() -> None:
         "| `payload` | `BINARY` | body of any message, encoded; only with `body=raw` or `body=both` |",
         "| `body_json` | `STRING` | body of a map or stream message as typed JSON; only if `columns` names it |",
         "| `text` | `STRING` | body of a text message |",
-        "| `props` | `STRUCT` of the declared types | properties declared by the option `propertySchema` |",
     ],
 )
 def test_a_column_says_what_it_takes_to_get_it(line: str) -> None:

@@ -10,43 +10,30 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.headers import HEADER_COLUMNS
-from jmsaio.model.text import READABLE_AS
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.values import TYPE_NAMES, Value
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type
+from jmsaio.spark.model.schema import COLUMNS, Column, Type
 
 #: Spark's TIMESTAMP: an instant in microseconds.
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 TEXTS: Final = pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string()))
 POSITION: Final = pa.struct([("ledger", pa.int64()), ("entry", pa.int64()), ("batch", pa.int32())])
 
-#: Arrow types by column type. That of ``PROPERTIES`` depends on the declaration.
+#: Arrow types by column type.
 ARROW: Final[Mapping[Type, pa.DataType]] = {
     Type.STRING: pa.string(),
     Type.BINARY: pa.binary(),
     Type.BOOLEAN: pa.bool_(),
-    Type.BYTE: pa.int8(),
-    Type.SHORT: pa.int16(),
     Type.INT: pa.int32(),
     Type.LONG: pa.int64(),
-    Type.FLOAT: pa.float32(),
-    Type.DOUBLE: pa.float64(),
     Type.TIMESTAMP: TIMESTAMP,
     Type.TEXTS: TEXTS,
     Type.POSITION: POSITION,
 }
-
-
-def schema_of(columns: Iterable[Column], declared: Sequence[Property] = ()) -> pa.Schema:
-    """Return the Arrow schema of a table with these columns, all nullable; ``declared`` are the fields of ``props``."""
-    types = {**ARROW, Type.PROPERTIES: pa.struct([(each.name, ARROW[each.type]) for each in declared])}
-    return pa.schema([(column.name, types[column.type]) for column in columns])
 
 
 #: First and last millisecond that Spark and Python can represent: years 1 to 9999.
@@ -97,15 +84,14 @@ class RowBatches:
     def __init__(
         self,
         columns: Sequence[Column],
-        declared: Sequence[Property],
         destination: str,
         topic: str,
         *,
         fail_on_error: bool = False,
     ) -> None:
         #: Arrow schema of the batches, which Spark expects for these columns.
-        self.schema: pa.Schema = schema_of(columns, declared)
-        self.destination, self.topic, self.declared = destination, topic, tuple(declared)
+        self.schema: pa.Schema = pa.schema([(column.name, ARROW[column.type]) for column in columns])
+        self.destination, self.topic = destination, topic
         _, index = split_partition(topic)
         self.partition = None if index < 0 else index
         self._fail_on_error = fail_on_error
@@ -236,32 +222,6 @@ def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, keys, pa.array(list(texts), pa.string()), type=TEXTS)
 
 
-def _props(batch: _Batch) -> pa.Array:
-    declared = batch.source.declared
-    if not declared:
-        return pa.array([{}] * batch.columns.size, pa.struct([]))
-    texts, words = batch.columns["properties"], batch.columns["property_types"]
-    arrays = [pa.array(_declared(each, texts, words), ARROW[each.type]) for each in declared]
-    return pa.StructArray.from_arrays(arrays, names=[each.name for each in declared])
-
-
-def _declared(
-    declared: Property, texts: Iterable[Mapping[str, str]], words: Iterable[Mapping[str, str]]
-) -> list[Value]:
-    name, own = declared.name, PROPERTY_TYPES[declared.type]
-    # A declared type accepts those that JMS converts to it, except texts.
-    accepted = {own, *(TYPE_NAMES[of] for of, to in READABLE_AS.items() if own in map(TYPE_NAMES.get, to))}
-    found: list[Value] = []
-    for row_texts, row_words in zip(texts, words, strict=True):
-        text, value = row_texts.get(name), None
-        if text is not None and (word := row_words.get(name)) in accepted:
-            value = text if word is None else value_of(text, word)
-            if word is not None and type(value) is str:  # the text does not fit its type word
-                value = None
-        found.append(value)
-    return found
-
-
 def _payload(batch: _Batch) -> pa.Array:
     found, data = batch.columns.payloads()
     texts = pa.array(found, pa.string())
@@ -309,7 +269,6 @@ _MADE: Final[Mapping[str, _Build]] = {
     "publish_time": _time("publish_time", "publish_time", zero=True),
     "properties": _texts("properties"),
     "property_types": _texts("property_types"),
-    "props": _props,
     "payload": _payload,
     "body_json": _body_json,
     "decode_error": _decode_error,

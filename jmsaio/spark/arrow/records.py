@@ -40,6 +40,10 @@ from jmsaio.spark.model.value_type import VALUE
 #: Columns that can be written. Each can be missing or NULL unless its description says otherwise.
 WRITE_COLUMNS: Final = (
     *(column for column in COLUMNS if column.written),
+    Column(
+        "props", Type.PROPERTIES, "",
+        written="properties with the types of their fields, besides those in `properties`; NULL is left out",
+    ),
     Column(VALUE, Type.ANY, "", written="body, a value of the schema; only with `schema`"),
     Column("time_to_live", Type.LONG, "", written="milliseconds until it expires; NULL or 0: never"),
     Column("deliver_at", Type.TIMESTAMP, "", written="delivery time"),
@@ -56,7 +60,6 @@ _WHOLE: Final = "BIGINT, INT, SMALLINT or TINYINT"
 _NAMES: Final[Mapping[Type, str]] = {
     Type.INT: _WHOLE,
     Type.LONG: _WHOLE,
-    Type.PROPERTIES: "STRUCT of STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT or DOUBLE",
 }
 
 

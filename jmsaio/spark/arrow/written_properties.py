@@ -16,12 +16,10 @@ from typing import Any, Final, cast
 import attrs
 import pyarrow as pa
 
-from jmsaio.codec.properties import value_of, write_texts
+from jmsaio.codec.properties import write_texts
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.text import parse_wire, to_java
 from jmsaio.model.values import Float
-from jmsaio.spark.arrow.columns import ARROW
-from jmsaio.spark.model.schema import PROPERTY_TYPES
 
 _BOOLEANS: Final = frozenset({"true", "false"})
 
@@ -46,7 +44,8 @@ _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
 }
 #: Type words of properties by the type of their field in ``props``; None is a string.
 FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
-    pa.large_string(): None, **{ARROW[kind]: word for kind, word in PROPERTY_TYPES.items()},
+    pa.string(): None, pa.large_string(): None, pa.bool_(): "boolean", pa.int8(): "byte", pa.int16(): "short",
+    pa.int32(): "int", pa.int64(): "long", pa.float32(): "float", pa.float64(): "double",
 }  # fmt: skip
 #: Text writers of fields by type word.
 _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
@@ -57,41 +56,43 @@ _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
 
 #: Entries of a map in one row; values can be NULL.
 Texts = Mapping[str, str | None]
-#: Non-NULL fields of one row: text and type word by name.
-Declared = Mapping[str, tuple[str, str | None]]
+#: Texts and type words of one row's properties, without NULL.
+Properties = tuple[dict[str, str], dict[str, str]]
 
 
 def written_properties(
-    texts: pa.MapArray | None, words: pa.MapArray | None, declared: pa.StructArray | None, rows: int
+    texts: pa.MapArray | None, words: pa.MapArray | None, fields: pa.StructArray | None, rows: int
 ) -> Iterable[Mapping[str, str]]:
     """Return the properties of each row on the wire; rows can share a mapping.
 
     The columns are ``properties``, ``property_types`` and ``props``, None if they are missing or NULL throughout.
     Iterating raises MessageFormatError at the first row with invalid properties.
     """
-    by_column = _by_column(texts, words, declared, rows)
+    by_column = _by_column(texts, words, fields, rows)
     if by_column is not None:
         return by_column
-    return map(
-        _of_row,
-        repeat({}, rows) if texts is None else read_maps(texts),
-        repeat({}, rows) if words is None else read_maps(words),
-        repeat({}, rows) if declared is None else read_structs(declared),
-    )
+    found = map(read_properties, read_maps(texts, rows), read_maps(words, rows))
+    return map(_on_wire, found if fields is None else map(_joined, found, read_structs(fields)))
 
 
-def _of_row(texts: Texts, words: Texts, declared: Declared) -> dict[str, str]:
+def _joined(one: Properties, other: Properties) -> Properties:
+    for name in one[0].keys() & other[0].keys():
+        raise MessageFormatError(f"property {name!r:.100} is in properties and in props: drop one column")
+    return one[0] | other[0], one[1] | other[1]
+
+
+def _on_wire(properties: Properties) -> dict[str, str]:
     wire: dict[str, str] = {}
-    write_texts(*read_properties(texts, words, declared), wire)
+    write_texts(*properties, wire)
     return wire
 
 
 def _by_column(
-    texts: pa.MapArray | None, words: pa.MapArray | None, declared: pa.StructArray | None, rows: int
+    texts: pa.MapArray | None, words: pa.MapArray | None, fields: pa.StructArray | None, rows: int
 ) -> Iterable[Mapping[str, str]] | None:
     """Return the properties of rows that all have the same names and types; None if they differ or can be invalid."""
     columns: Sequence[Sequence[str]]
-    if declared is None:
+    if fields is None:
         found, typed = _same_keys(texts), _same_keys(words)
         if found is None or typed is None or not _recurs(typed[1], len(typed[0])):
             return None
@@ -102,14 +103,14 @@ def _by_column(
         if not all(map(_are_of_type, columns, map(types.get, names))):
             return None
     else:
-        fields = declared.flatten()
-        if texts is not None or words is not None or any(field.null_count for field in fields):
+        parts = fields.flatten()
+        if texts is not None or words is not None or any(part.null_count for part in parts):
             return None
-        names = tuple(field.name for field in declared.type)
-        words_of = zip(names, (FIELD_WORDS[field.type] for field in fields), strict=True)
+        names = tuple(field.name for field in fields.type)
+        words_of = zip(names, (FIELD_WORDS[part.type] for part in parts), strict=True)
         types = {name: word for name, word in words_of if word is not None}
         writers = (_WRITERS[types.get(name)] for name in names)
-        columns = [list(map(write, field.to_pylist())) for write, field in zip(writers, fields, strict=True)]
+        columns = [list(map(write, part.to_pylist())) for write, part in zip(writers, parts, strict=True)]
     if not names and not types:
         return repeat({}, rows)
     shape = learn_shape(names, types)
@@ -142,8 +143,11 @@ def _recurs(values: pa.Array, width: int) -> bool:
     return found
 
 
-def read_maps(column: pa.MapArray) -> Iterator[dict[str, str | None]]:
-    """Iterate over the rows of a column of maps; a NULL row is empty."""
+def read_maps(column: pa.MapArray | None, rows: int) -> Iterator[dict[str, str | None]]:
+    """Iterate over the rows of a column of maps; a NULL row, or that of a missing column, is empty."""
+    if column is None:
+        yield from repeat({}, rows)
+        return
     offsets, *flat = flat_map(column)
     keys, items = (each.to_pylist() for each in flat)
     valid = column.is_valid().to_pylist()
@@ -151,37 +155,29 @@ def read_maps(column: pa.MapArray) -> Iterator[dict[str, str | None]]:
         yield dict(zip(keys[start:end], items[start:end], strict=True)) if is_valid else {}
 
 
-def read_structs(column: pa.StructArray) -> Iterator[dict[str, tuple[str, str | None]]]:
+def read_structs(column: pa.StructArray) -> Iterator[Properties]:
     """Iterate over the rows of a column of typed properties, without NULL fields; a NULL row is empty."""
     names = [field.name for field in column.type]
     words = [FIELD_WORDS[field.type] for field in column.type]
-    writers = [_WRITERS[word] for word in words]
     rows = zip(*(field.to_pylist() for field in column.flatten()), strict=True) if names else repeat((), len(column))
     for values in rows:
-        yield {
-            name: (write(value), word)
-            for name, word, write, value in zip(names, words, writers, values, strict=True)
-            if value is not None
-        }
+        found = [each for each in zip(names, words, values, strict=True) if each[2] is not None]
+        texts = {name: _WRITERS[word](value) for name, word, value in found}
+        yield texts, {name: word for name, word, _ in found if word is not None}
 
 
-def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
+def read_properties(texts: Texts, words: Texts) -> Properties:
     """Return the texts and the type words of one row.
 
-    A NULL text is left out together with its type word; a NULL word is a string. A property that is also declared must
-    have the same value in both, as in a table that was read; its type word is then that of the text, whose type can be
-    smaller than the field's.
-
-    Raises MessageFormatError if a text does not fit its type, or a property has two values; it names the property.
+    A NULL text is left out together with its type word; a NULL word is a string. Raises MessageFormatError if a text
+    does not fit its type; it names the property.
     """
     if None in texts.values() or None in words.values():
         words = {name: word for name, word in words.items() if word is not None and texts.get(name, "") is not None}
         texts = {name: text for name, text in texts.items() if text is not None}
-    found = cast("tuple[dict[str, str], dict[str, str]]", (dict(texts), dict(words)))  # no entry is NULL
+    found = cast("Properties", (dict(texts), dict(words)))  # no entry is NULL
     if words:
         _check_texts(*found)
-    for name, (text, word) in declared.items():
-        _add(*found, name, text, word)
     return found
 
 
@@ -213,25 +209,6 @@ def _check_text(text: str, word: str) -> None:
     if word == "boolean" and text.lower() not in _BOOLEANS:  # Java reads any other text as false
         raise MessageFormatError(f"{text[:100]!r} is not a boolean: true or false")
     parse_wire(text, word)
-
-
-def _add(texts: dict[str, str], words: dict[str, str], name: str, text: str, word: str | None) -> None:
-    before = texts.get(name)
-    if before is None:
-        texts[name] = text
-        if word is not None:
-            words[name] = word
-    elif not _same(value_of(before, words.get(name, "")), value_of(text, word or "")):
-        raise MessageFormatError(
-            f"property {name!r:.100} is {before[:100]!r} in properties and {text[:100]!r} in props: drop one column"
-        )
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return True for equal numbers of any types, equal texts or equal booleans; NaN equals itself."""
-    if isinstance(one, bool) is not isinstance(other, bool):
-        return False
-    return bool(one == other or (one != one and other != other))
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ frozen: archives have its columns.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -21,24 +21,13 @@ class Type(enum.Enum):
     STRING = "STRING"
     BINARY = "BINARY"
     BOOLEAN = "BOOLEAN"
-    BYTE = "TINYINT"
-    SHORT = "SMALLINT"
     INT = "INT"
     LONG = "BIGINT"
-    FLOAT = "FLOAT"
-    DOUBLE = "DOUBLE"
     TIMESTAMP = "TIMESTAMP"
     TEXTS = "MAP<STRING, STRING>"
     POSITION = "STRUCT<ledger: BIGINT, entry: BIGINT, batch: INT>"
-    ANY = "any type"  # only of a written table
-    PROPERTIES = "STRUCT<...>"  # the declared properties: see ``ddl``
-
-
-#: Types that a declared property can have, with the type words of properties; None is a string.
-PROPERTY_TYPES: Final[Mapping[Type, str | None]] = {
-    Type.STRING: None, Type.BOOLEAN: "boolean", Type.BYTE: "byte", Type.SHORT: "short", Type.INT: "int",
-    Type.LONG: "long", Type.FLOAT: "float", Type.DOUBLE: "double",
-}  # fmt: skip
+    ANY = "any type"  # this and the next one only of a written table
+    PROPERTIES = "STRUCT of STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT or DOUBLE"
 
 
 class Body(enum.Enum):
@@ -67,9 +56,6 @@ class Column:
     written: str = ""
 
 
-#: Column of the declared properties.
-PROPS: Final = "props"
-
 _KEY: Final = "partition key: JMSXGroupID"
 _KINDS: Final = "`text`, `bytes`, `map`, `stream`, `object`; `header` without a body"
 _FORMAT: Final = "`json` if an object message contains JSON of jmsaio"
@@ -94,10 +80,6 @@ COLUMNS: Final = (
         "properties", Type.TEXTS, "properties by name, as text", written="properties by name, as text; NULL is left out"
     ),
     Column("property_types", Type.TEXTS, _TYPE_NAMES, written=_TYPE_NAMES),
-    Column(
-        PROPS, Type.PROPERTIES, "properties declared by the option `propertySchema`", on_request=True,
-        written="properties with the types of their fields; NULL is left out",
-    ),
     Column("body_type", Type.STRING, _KINDS, written=_KINDS),
     Column("text", Type.STRING, "body of a text message", Body.RAW, written="body of a text message"),
     Column(
@@ -120,30 +102,16 @@ COLUMNS: Final = (
 _BY_NAME: Final[Mapping[str, Column]] = {column.name.lower(): column for column in COLUMNS}
 
 
-@attrs.frozen
-class Property:
-    """A property that the option ``propertySchema`` declares, in its own case, with one of ``PROPERTY_TYPES``."""
-
-    name: str
-    type: Type
-
-
 def find_column(name: str) -> Column | None:
     """Return the column of that name, ignoring case; None if there is none."""
     return _BY_NAME.get(name.lower())
 
 
-def columns_of(body: Body, declared: Sequence[Property] = ()) -> tuple[Column, ...]:
-    """Return the columns of a reader that names none; with declared properties, ``props`` is one of them."""
-    return tuple(
-        column
-        for column in COLUMNS
-        if body is not column.left_out and (not column.on_request or (column.name == PROPS and declared))
-    )
+def columns_of(body: Body) -> tuple[Column, ...]:
+    """Return the columns of a reader that names none."""
+    return tuple(column for column in COLUMNS if body is not column.left_out and not column.on_request)
 
 
-def ddl(columns: Iterable[Column], declared: Sequence[Property] = ()) -> str:
-    """Return Spark's DDL of a table with these columns, in their order; ``declared`` are the fields of ``props``."""
-    fields = ", ".join(f"`{each.name.replace('`', '``')}`: {each.type.value}" for each in declared)
-    types = {Type.PROPERTIES: f"STRUCT<{fields}>"}
-    return ", ".join(f"{column.name} {types.get(column.type, column.type.value)}" for column in columns)
+def ddl(columns: Iterable[Column]) -> str:
+    """Return Spark's DDL of a table with these columns, in their order."""
+    return ", ".join(f"{column.name} {column.type.value}" for column in columns)

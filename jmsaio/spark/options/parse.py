@@ -19,7 +19,7 @@ from jmsaio.model.destinations import KINDS, Queue, Resolved, Topic, join_names,
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.model.place import Place, parse_place
-from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
+from jmsaio.spark.model.schema import COLUMNS, Body, Column, columns_of, find_column
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
 from jmsaio.spark.options.table import (
     EARLIEST,
@@ -217,9 +217,9 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
 
 def parse_columns(given: Given) -> tuple[Column, ...]:
     """Return the requested columns, in their order."""
-    body, declared = given.options.body, given.options.declared
+    body = given.options.body
     if "columns" not in given.texts:
-        return columns_of(body, declared)
+        return columns_of(body)
     columns: list[Column] = []
     for name in given.texts["columns"].split(","):
         column = find_column(name.strip())
@@ -231,8 +231,6 @@ def parse_columns(given: Given) -> tuple[Column, ...]:
         if body is column.left_out:
             fitting = " or ".join(f"body={each.value}" for each in Body if each is not body)
             raise given.refuse("columns", f"body={body.value} leaves out {column.name}; set {fitting}")
-        if column.name == PROPS and not declared:
-            raise given.refuse("columns", f"{PROPS} needs propertySchema, which declares its fields")
         columns.append(column)
     return tuple(columns)
 

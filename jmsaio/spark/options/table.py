@@ -3,59 +3,20 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import attrs
 
 from jmsaio.config import Configuration, load
-from jmsaio.config.options import nearest
-from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Column, Property, Type
+from jmsaio.spark.model.schema import Body, Column
 from jmsaio.spark.options import values
 from jmsaio.spark.options.secrets import Folder, resolve_secrets, shown_connection
 from jmsaio.spark.options.values import ROW, OptionRow, Use, option
-
-#: Types that a property can have, by every name in Spark's DDL.
-_TYPES: Final = {
-    **{each.value: each for each in PROPERTY_TYPES},
-    "BYTE": Type.BYTE,
-    "SHORT": Type.SHORT,
-    "INTEGER": Type.INT,
-    "LONG": Type.LONG,
-    "REAL": Type.FLOAT,
-}
-#: A name, plain or in backquotes, and a type; a STRUCT has a colon between them.
-_FIELD: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*(?::|\s)\s*(\w+)\s*(,|$)")
-
-
-def parse_properties(text: str) -> tuple[Property, ...]:
-    """Parse declared properties, such as ``region STRING, qty INT``, in their order.
-
-    Raises ValueError if the text has another form, has a type that no property has, or has a name twice: Spark ignores
-    case.
-    """
-    properties: list[Property] = []
-    place, separator = 0, ","
-    while separator:
-        found = _FIELD.match(text, place)
-        if found is None:
-            raise ValueError(f"must be names and types, such as region STRING, qty INT; see {text[place:][:40]!r}")
-        name = found[1].replace("``", "`") if found[1] is not None else found[2]
-        if name.lower() in [each.name.lower() for each in properties]:
-            raise ValueError(f"declares {shown(name)} twice; Spark ignores the case of a name")
-        kind = _TYPES.get(found[3].upper())
-        if kind is None:
-            hint = nearest(found[3].upper(), _TYPES) or f"; there are {', '.join(_TYPES)}"
-            raise ValueError(f"property {shown(name)} can't have the type {shown(found[3])}{hint}")
-        properties.append(Property(name, kind))
-        place, separator = found.end(), found[4]
-    return tuple(properties)
 
 
 class View(enum.Enum):
@@ -122,11 +83,6 @@ class SourceOptions:
     columns: tuple[Column, ...] = option(
         attrs.NOTHING, "columns", _READS, shown="all but `body_json`", combined=True,
         doc="columns to read, separated by commas, in this order",
-    )
-    declared: tuple[Property, ...] = option(
-        (), "propertySchema", _READS, shown="", read=parse_properties,
-        doc="properties and their types, such as `region STRING, qty INT`: adds the column `props` with these fields. "
-        "A property of another type is NULL, unless it converts without loss, such as a short to an INT",
     )
     schema: str | int | None = option(
         None, "schema", _ALL, read=values.word_or_number,

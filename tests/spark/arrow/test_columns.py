@@ -14,9 +14,9 @@ from jmsaio.codec.row_columns import ColumnMaker, RowColumns, TextTable
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
-from jmsaio.spark.arrow.columns import _BUILDERS, ARROW, RowBatches, schema_of
+from jmsaio.spark.arrow.columns import _BUILDERS, ARROW, RowBatches
 from jmsaio.spark.model.body_json import body_json
-from jmsaio.spark.model.schema import COLUMNS, Body, Column, Property, Type, columns_of, find_column
+from jmsaio.spark.model.schema import COLUMNS, Body, Column, Type, columns_of, find_column
 from tests.codec import golden_files
 from tests.kit.records import Record
 
@@ -41,11 +41,6 @@ def row(**fields: Any) -> RawRow:
     return to_row(Record(None, {"JMSPulsarMessageType": "header"}, message_id=WireId(1, 2)))._replace(**fields)
 
 
-def typed(name: str, text: str, word: str | None = None) -> RawRow:
-    """A row with one property."""
-    return row(properties={name: text}, property_types={} if word is None else {name: word})
-
-
 def column(name: str) -> Column:
     """A column of the table."""
     found = find_column(name)
@@ -53,9 +48,9 @@ def column(name: str) -> Column:
     return found
 
 
-def batch(rows: list[RawRow], *names: str, declared: tuple[Property, ...] = (), topic: str = TOPIC) -> pa.RecordBatch:
+def batch(rows: list[RawRow], *names: str, topic: str = TOPIC) -> pa.RecordBatch:
     """A batch of these columns."""
-    return RowBatches([column(name) for name in names], declared, "q", topic).batch(RowColumns.of(rows))
+    return RowBatches([column(name) for name in names], "q", topic).batch(RowColumns.of(rows))
 
 
 def values(rows: list[RawRow], name: str) -> list[Any]:
@@ -78,7 +73,7 @@ def received_rows() -> list[RawRow]:
 def test_the_rows_of_what_java_wrote_are_their_columns() -> None:
     rows = received_rows()
     assert len(rows) > 100
-    made = RowBatches(COLUMNS, (), "q", TOPIC + "-partition-3").batch(RowColumns.of(rows))
+    made = RowBatches(COLUMNS, "q", TOPIC + "-partition-3").batch(RowColumns.of(rows))
     made.validate(full=True)
     assert [field.name for field in made.schema] == [each.name for each in COLUMNS]
     for item, source in zip(made.to_pylist(maps_as_pydicts="strict"), rows, strict=True):
@@ -91,14 +86,13 @@ def test_the_rows_of_what_java_wrote_are_their_columns() -> None:
         assert (item["properties"], item["property_types"]) == (source.properties, source.property_types)
         assert item["payload"] == (source.data if source.text is None else source.text.encode())
         assert item["body_json"] == body_json(source.body_type, source.data)
-        assert (item["JMSRedelivered"], item["JMSXDeliveryCount"], item["props"]) == (None, None, {})
+        assert (item["JMSRedelivered"], item["JMSXDeliveryCount"]) == (None, None)
 
 
 @pytest.mark.parametrize("each", COLUMNS, ids=lambda each: each.name)
 def test_a_column_is_the_same_alone_and_its_fields_are_enough(each: Column) -> None:
-    declared = (Property("t_int", Type.INT), Property("name", Type.STRING))
     records = [found for case in golden_files.cases() if (found := golden_files.received(case)) is not None]
-    alone = RowBatches([each], declared, "q", TOPIC)
+    alone = RowBatches([each], "q", TOPIC)
     maker = ColumnMaker(fields=alone.fields())
     maker.add(records)
     everything = RowColumns.of([to_row(record) for record in records])
@@ -106,8 +100,8 @@ def test_a_column_is_the_same_alone_and_its_fields_are_enough(each: Column) -> N
 
 
 def test_a_reader_that_fails_on_errors_reads_all_fields() -> None:
-    assert RowBatches([column("text")], (), "q", TOPIC).fields() == {"text"}
-    assert RowBatches([column("text")], (), "q", TOPIC, fail_on_error=True).fields() == {"text", "decode_error"}
+    assert RowBatches([column("text")], "q", TOPIC).fields() == {"text"}
+    assert RowBatches([column("text")], "q", TOPIC, fail_on_error=True).fields() == {"text", "decode_error"}
 
 
 @pytest.mark.parametrize("others", [0, 1, 40])
@@ -125,8 +119,7 @@ def test_a_table_of_texts_is_the_same_column_as_its_rows(texts: dict[str, str]) 
     table = TextTable(tuple(texts), [[each.properties[name] for each in rows] for name in texts], 3)
     columns = RowColumns.of(rows)
     shared = RowColumns(3, [table if each is columns["properties"] else each for each in columns.values])
-    declared = (Property("n", Type.STRING),)
-    reader = RowBatches([column("properties"), column("props")], declared, "q", TOPIC)
+    reader = RowBatches([column("properties")], "q", TOPIC)
     found = reader.batch(shared)
     found.validate(full=True)
     assert found.equals(reader.batch(columns))
@@ -139,19 +132,17 @@ def test_rows_that_all_share_one_map_each_have_it(shared: dict[str, str], size: 
     tables = [TextTable(tuple(shared), [[text] * size for text in shared.values()], size), columns["property_types"]]
     for table in tables:
         values = [table if each is columns["properties"] else each for each in columns.values]
-        made = RowBatches([column("properties"), column("property_types")], (), "q", TOPIC).batch(
-            RowColumns(size, values)
-        )
+        made = RowBatches([column("properties"), column("property_types")], "q", TOPIC).batch(RowColumns(size, values))
         made.validate(full=True)
         assert [each.to_pylist() for each in made.columns] == [[list(shared.items())] * size] * 2
 
 
 def test_each_column_can_be_had_alone() -> None:
     rows = received_rows()
-    whole = RowBatches(COLUMNS, (), "q", TOPIC).batch(RowColumns.of(rows))
+    whole = RowBatches(COLUMNS, "q", TOPIC).batch(RowColumns.of(rows))
     assert set(_BUILDERS) == {each.name for each in COLUMNS}
     for each in COLUMNS:
-        one = RowBatches([each], (), "q", TOPIC).batch(RowColumns.of(rows))
+        one = RowBatches([each], "q", TOPIC).batch(RowColumns.of(rows))
         assert one.schema.names == [each.name]
         assert one.column(0).equals(whole.column(each.name)), each.name
 
@@ -165,16 +156,15 @@ def test_columns_come_in_the_order_that_was_asked_for() -> None:
 def test_problems_that_others_found_are_told_too() -> None:
     columns = RowColumns.of([row(), row(expiration=LONGEST)])
     wanted = [column("JMSExpiration"), column("decode_error")]
-    made = RowBatches(wanted, (), "q", TOPIC).batch(columns, [(0, "no value"), (1, "neither")])
+    made = RowBatches(wanted, "q", TOPIC).batch(columns, [(0, "no value"), (1, "neither")])
     found = made.column("decode_error").to_pylist()
     assert found[0] == "no value" and found[1].startswith("neither; JMSExpiration")
     with pytest.raises(MalformedMessageError, match="no value"):
-        RowBatches(wanted[:1], (), "q", TOPIC, fail_on_error=True).batch(columns, [(0, "no value")])
+        RowBatches(wanted[:1], "q", TOPIC, fail_on_error=True).batch(columns, [(0, "no value")])
 
 
 def test_no_rows_are_a_batch_without_rows() -> None:
-    declared = (Property("n", Type.INT),)
-    reader = RowBatches(columns_of(Body.BOTH, declared), declared, "q", TOPIC)
+    reader = RowBatches(columns_of(Body.BOTH), "q", TOPIC)
     assert reader.batch(RowColumns.of([])).num_rows == 0
     assert reader.batch(RowColumns.of([])).schema == reader.schema == reader.batch(RowColumns.of([row()])).schema
 
@@ -234,43 +224,9 @@ def test_a_body_that_is_no_map_has_no_json_and_the_reason_once() -> None:
     assert made.column(1).to_pylist() == [spoiled.decode_error, spoiled.decode_error, None]
 
 
-WORDS: dict[str | None, tuple[str, object]] = {
-    "byte": ("5", 5), "short": ("5", 5), "int": ("5", 5), "long": ("5", 5), "float": ("0.5", 0.5),
-    "double": ("0.5", 0.5), "boolean": ("true", True), None: ("5", "5"),
-}  # fmt: skip
-TAKEN: dict[Type, set[str | None]] = {
-    Type.STRING: {None}, Type.BOOLEAN: {"boolean"}, Type.BYTE: {"byte"}, Type.SHORT: {"byte", "short"},
-    Type.INT: {"byte", "short", "int"}, Type.LONG: {"byte", "short", "int", "long"}, Type.FLOAT: {"float"},
-    Type.DOUBLE: {"float", "double"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", TAKEN)
-def test_a_declared_property_is_null_where_it_has_another_type(kind: Type) -> None:
-    rows = [typed("p", text, word) for word, (text, _) in WORDS.items()]
-    made = batch([*rows, row()], "props", declared=(Property("p", kind),)).column(0)
-    expected = [{"p": value if word in TAKEN[kind] else None} for word, (_, value) in WORDS.items()]
-    assert made.to_pylist() == [*expected, {"p": None}]
-
-
-def test_a_declared_property_with_a_text_that_is_not_of_its_type_is_null() -> None:
-    declared = (Property("p", Type.INT), Property("p", Type.DOUBLE))
-    rows = [typed("p", text, word) for text, word in (("x", "int"), ("2147483648", "int"), ("x", "double"))]
-    made = batch(rows, "props", declared=declared).column(0)
-    assert made.null_count == 0
-    assert [field.to_pylist() for field in made.flatten()] == [[None] * 3] * 2
-
-
-def test_declared_properties_are_found_by_their_own_case_among_many() -> None:
-    declared = (Property("n", Type.LONG), Property("N", Type.STRING), Property("JMSXGroupID", Type.STRING))
-    made = batch([row(properties={"n": "7", "N": "x", "JMSXGroupID": "g"}, property_types={"n": "int"})], "props",
-                 declared=declared)  # fmt: skip
-    assert [field.to_pylist() for field in made.column(0).flatten()] == [[7], ["x"], ["g"]]
-
-
 def test_a_part_that_cannot_be_read_fails_a_reader_that_asks_for_it() -> None:
     columns = [column("JMSExpiration"), column("text")]
-    reader = RowBatches(columns, (), "q", TOPIC, fail_on_error=True)
+    reader = RowBatches(columns, "q", TOPIC, fail_on_error=True)
     assert reader.batch(RowColumns.of([row(), row(timestamp=LONGEST)])).num_rows == 2  # a column that is not wanted
     words = rf"{TOPIC}, position 1:2: JMSExpiration is no time .*; the option onDecodeError=row"
     with pytest.raises(MalformedMessageError, match=words):
@@ -290,26 +246,17 @@ SPARK: dict[Type, Any] = {
     Type.STRING: spark.StringType(),
     Type.BINARY: spark.BinaryType(),
     Type.BOOLEAN: spark.BooleanType(),
-    Type.BYTE: spark.ByteType(),
-    Type.SHORT: spark.ShortType(),
     Type.INT: spark.IntegerType(),
     Type.LONG: spark.LongType(),
-    Type.FLOAT: spark.FloatType(),
-    Type.DOUBLE: spark.DoubleType(),
     Type.TIMESTAMP: spark.TimestampType(),
     Type.TEXTS: spark.MapType(spark.StringType(), spark.StringType()),
     Type.POSITION: POSITION,
 }
-DECLARED = tuple(
-    Property(f"a {kind.name}`", kind)
-    for kind in (Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
-)
 
 
 def spark_schema(columns: tuple[Column, ...]) -> Any:
     """Spark's own schema of columns. Made without its parser of DDL, which needs a JVM."""
-    properties = spark.StructType([spark.StructField(each.name, SPARK[each.type]) for each in DECLARED])
-    return spark.StructType([spark.StructField(each.name, SPARK.get(each.type, properties)) for each in columns])
+    return spark.StructType([spark.StructField(each.name, SPARK[each.type]) for each in columns])
 
 
 def nullability(field: pa.Field) -> list[object]:
@@ -325,7 +272,7 @@ def nullability(field: pa.Field) -> list[object]:
 def test_the_arrow_schema_is_the_one_that_spark_makes_of_its_own(columns: tuple[Column, ...]) -> None:
     """Names and types, those inside of structs and maps, too, and that each may be NULL."""
     expected = to_arrow_schema(spark_schema(columns), timezone="UTC")
-    found = schema_of(columns, DECLARED)
+    found = RowBatches(columns, "q", TOPIC).schema
     assert found.equals(expected, check_metadata=False)
     assert [nullability(field) for field in found] == [nullability(field) for field in expected]
 

@@ -19,7 +19,6 @@ from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ
 from jmsaio.spark.arrow import written_properties as module
 from jmsaio.spark.arrow.columns import TEXTS
 from jmsaio.spark.arrow.written_properties import (
-    Declared,
     Texts,
     learn_shape,
     read_maps,
@@ -46,11 +45,11 @@ def maps(rows: list[Texts | None]) -> pa.MapArray:
     return pa.array([None if row is None else list(row.items()) for row in rows], TEXTS)
 
 
-def alone(texts: Any, words: Any, declared: Any = None) -> Found:
+def alone(texts: Any, words: Any) -> Found:
     """The properties of one row, as they are without its neighbours."""
     wire: dict[str, str] = {}
     try:
-        write_texts(*read_properties(texts or {}, words or {}, declared or {}), wire)
+        write_texts(*read_properties(texts or {}, words or {}), wire)
     except MessageFormatError:
         return None
     return list(wire.items())
@@ -88,7 +87,7 @@ def by_column_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*row: object) -> dict[str, str]:
         raise AssertionError(row)
 
-    monkeypatch.setattr(module, "_of_row", refuse)
+    monkeypatch.setattr(module, "_on_wire", refuse)
 
 
 @given(st.lists(st.tuples(TEXT_ROWS, WORD_ROWS), min_size=1, max_size=3), st.integers(1, 6))
@@ -146,7 +145,7 @@ FIELD_ROWS = st.lists(
 @given(FIELD_ROWS, st.booleans())
 def test_fields_are_written_as_those_of_each_row(rows: list[dict[str, Any]], refused: bool) -> None:
     column = pa.array([row | {"JMSType": "t" if refused else None} for row in rows * 9], FIELDS)
-    expected = up_to_refused(alone(None, None, row) for row in read_structs(column))
+    expected = up_to_refused(alone(*row) for row in read_structs(column))
     assert found(None, None, column, len(column)) == expected
     assert (None in expected) is refused
 
@@ -156,7 +155,7 @@ def test_fields_without_null_need_no_look_of_their_own() -> None:
     column = pa.array(
         [{"n": number, "s": "é"} for number in range(9)], pa.struct([("n", pa.int32()), ("s", pa.string())])
     )
-    assert found(None, None, column, 9) == [alone(None, None, row) for row in read_structs(column)]
+    assert found(None, None, column, 9) == [alone(*row) for row in read_structs(column)]
 
 
 def test_rows_with_both_maps_and_fields_have_the_properties_of_both() -> None:
@@ -170,8 +169,8 @@ MAPS = st.none() | st.dictionaries(st.text("ab"), st.none() | st.text("xy"), max
 @given(st.lists(MAPS, max_size=8), st.integers(0, 8), st.integers(0, 8))
 def test_maps_are_read_back_from_any_slice_of_a_column(rows: list[Any], start: int, length: int) -> None:
     column, expected = maps(rows), [row or {} for row in rows]
-    assert list(read_maps(column)) == expected
-    assert list(read_maps(column.slice(start, length))) == expected[start : start + length]
+    assert list(read_maps(column, len(column))) == expected
+    assert list(read_maps(column.slice(start, length), length)) == expected[start : start + length]
 
 
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -188,19 +187,18 @@ def test_fields_are_properties_of_their_types(kind: pa.DataType) -> None:
     kinds = pa.struct([("p", kind), ("q", kind)])
     column = pa.array([None, *({"p": value, "q": None} for value in values)], kinds)
     first, *rest = read_structs(column)
-    assert first == {}
-    for value, row in zip(values, rest, strict=True):
-        (text, word) = row.pop("p")
-        assert row == {}
-        assert same(value_of(text, word or ""), value)
+    assert first == ({}, {})
+    for value, (texts, words) in zip(values, rest, strict=True):
+        assert list(texts) == ["p"] and words.keys() <= {"p"}
+        assert same(value_of(texts["p"], words.get("p", "")), value)
 
 
 def test_a_struct_without_fields_has_no_properties() -> None:
-    assert list(read_structs(pa.array([{}, None], pa.struct([])))) == [{}, {}]
+    assert list(read_structs(pa.array([{}, None], pa.struct([])))) == [({}, {})] * 2
 
 
 def test_a_property_that_is_null_is_left_out_with_its_type() -> None:
-    assert read_properties({"a": None, "b": "1", "c": "2"}, {"a": "int", "b": "int", "c": None}, {}) == (
+    assert read_properties({"a": None, "b": "1", "c": "2"}, {"a": "int", "b": "int", "c": None}) == (
         {"b": "1", "c": "2"},
         {"b": "int"},
     )
@@ -217,7 +215,7 @@ def test_a_property_that_is_null_is_left_out_with_its_type() -> None:
 )  # fmt: skip
 def test_a_text_of_its_type_is_taken_as_it_is(text: str, word: str) -> None:
     """A word that names no type is for the codec to refuse."""
-    assert read_properties({"p": text}, {"p": word}, {}) == ({"p": text}, {"p": word})
+    assert read_properties({"p": text}, {"p": word}) == ({"p": text}, {"p": word})
 
 
 @pytest.mark.parametrize(
@@ -230,33 +228,13 @@ def test_a_text_of_its_type_is_taken_as_it_is(text: str, word: str) -> None:
 )  # fmt: skip
 def test_a_text_that_is_not_of_its_type_is_refused(text: str, word: str) -> None:
     with pytest.raises(MessageFormatError, match=r"property 'p': .* is not an? "):
-        read_properties({"p": text}, {"p": word}, {})
+        read_properties({"p": text}, {"p": word})
 
 
-DECLARED: Declared = {
-    "n": ("5", "int"),
-    "d": ("0.10000000149011612", "double"),
-    "s": ("x", None),
-    "nan": ("NaN", "double"),
-}
-
-
-def test_a_declared_property_that_says_the_same_as_the_text_leaves_it() -> None:
-    texts = {"n": "5", "d": "0.1", "s": "x", "nan": "NaN", "other": "1"}
-    words = {"n": "byte", "d": "float", "nan": "float"}
-    assert read_properties(dict(texts), dict(words), DECLARED) == (texts, words)
-    assert read_properties({}, {}, DECLARED) == (
-        {name: text for name, (text, _) in DECLARED.items()},
-        {name: word for name, (_, word) in DECLARED.items() if word is not None},
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "word"), [("n", "6", "int"), ("n", "5", None), ("s", "y", None), ("n", "true", "boolean")]
-)
-def test_a_property_with_two_values_is_refused(name: str, text: str, word: str | None) -> None:
-    with pytest.raises(MessageFormatError, match=rf"property '{name}' is '{text}' in properties and .* in props"):
-        read_properties({name: text}, {name: word}, DECLARED)
+def test_a_property_in_both_columns_is_refused() -> None:
+    fields = pa.array([{"n": 5}], pa.struct([("n", pa.int32())]))
+    with pytest.raises(MessageFormatError, match=r"property 'n' is in properties and in props"):
+        list(written_properties(maps([{"n": "5"}]), None, fields, 1))
 
 
 MARK = "a" + TYPE_SUFFIX

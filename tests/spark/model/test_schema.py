@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jmsaio.spark.model.schema import COLUMNS, Body, Property, Type, columns_of, ddl, find_column
+from jmsaio.spark.model.schema import COLUMNS, Body, columns_of, find_column
 
 FROZEN = Path(__file__).with_name("schema-1.txt")
 
@@ -18,14 +18,7 @@ def test_a_reader_that_names_no_column_gets_those_of_its_body() -> None:
     assert typed - raw == {"text", "bytes"}
     assert raw - typed == {"payload"}
     assert both == typed | raw
-    assert {column.name for column in COLUMNS} - both == {"props", "body_json"}
-
-
-def test_declared_properties_are_a_column_of_their_own() -> None:
-    declared = (Property("region", Type.STRING), Property("a`b", Type.LONG))
-    columns = columns_of(Body.TYPED, declared)
-    assert [column.name for column in columns].count("props") == 1
-    assert "props STRUCT<`region`: STRING, `a``b`: BIGINT>" in ddl(columns, declared)
+    assert {column.name for column in COLUMNS} - both == {"body_json"}
 
 
 def test_a_column_is_found_in_any_case() -> None:

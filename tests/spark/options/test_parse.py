@@ -13,7 +13,7 @@ from jmsaio.config.declaring import written_names
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, InvalidSelectorError, JMSError
 from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.model.schema import Body, Property, Type, columns_of
+from jmsaio.spark.model.schema import Body, columns_of
 from jmsaio.spark.options.parse import (
     LATEST,
     OnDecodeError,
@@ -63,7 +63,6 @@ HAPPY = [
     ("view", "PENDING", Use.READ, "view", View.PENDING),
     ("selector", "JMSPriority > 4", Use.READ, "selector", "JMSPriority > 4"),
     ("selector", "", Use.READ, "selector", None),
-    ("propertySchema", "region STRING", Use.READ, "declared", (Property("region", Type.STRING),)),
     ("body", "raw", Use.READ, "body", Body.RAW),
     ("schema", "AUTO", Use.READ_STREAM, "schema", "auto"),
     ("schema", "latest", Use.READ, "schema", "latest"),
@@ -132,8 +131,8 @@ def test_options_that_need_another_go_with_it() -> None:
 
 
 def test_columns_come_in_the_order_that_was_asked_for() -> None:
-    options = read(columns="TEXT , jmsPriority,props", propertySchema="a INT")
-    assert [column.name for column in options.columns] == ["text", "JMSPriority", "props"]
+    options = read(columns="TEXT , jmsPriority,properties")
+    assert [column.name for column in options.columns] == ["text", "JMSPriority", "properties"]
     assert [column.name for column in read(columns="payload", body="raw").columns] == ["payload"]
     assert [column.name for column in read(columns="body_json").columns] == ["body_json"]
 
@@ -228,10 +227,8 @@ REFUSED = [
     ({"columns": "textt"}, READ, "option columns = 'textt': there is no column 'textt'; did you mean 'text'?"),
     ({"columns": "text,Text"}, READ, "option columns = 'text,Text': names text twice"),
     ({"columns": "payload"}, READ, "body=typed leaves out payload; set body=raw or body=both"),
-    ({"columns": "props"}, READ, "option columns = 'props': props needs propertySchema, which declares its fields"),
     ({"columns": ""}, READ, "option columns = '': must not be empty"),
     ({"columns": "text,"}, READ, "there is no column ''"),
-    ({"propertySchema": "a MAP"}, READ, "option propertySchema = 'a MAP': property 'a' can't have the type 'MAP'"),
     ({"body": "text"}, READ, "option body = 'text': must be typed or raw or both"),
     ({"minPartitions": "0"}, READ, "option minPartitions = '0': must be a whole number, at least 1"),
     ({"batchRows": "many"}, READ, "option batchRows = 'many': must be a whole number, at least 1 and at most 1000000"),
@@ -316,7 +313,7 @@ def test_the_case_of_a_key_changes_nothing(data: st.DataObject) -> None:
         "url": "pulsar://host?jms.clientId=x", "queue": "orders", "jms.systemNamespace": "a/b", "tlsKeyFilePath": "k",
         "consumerConfig.receiverQueueSize": "7", "producerConfig.sendTimeoutMs": "500", "authPlugin": "token",
         "consumerConfig.deadLetterPolicy.maxRedeliverCount": "3", "producerConfig.properties.team": "blue",
-        "webServiceUrl": "http://host:8080", "authParams": "env:TOKEN", "columns": "text", "propertySchema": "Qty INT",
+        "webServiceUrl": "http://host:8080", "authParams": "env:TOKEN", "columns": "text",
         "startingTime": "5", "endingTime": "6", "minPartitions": "4", "connect_timeout": "5", "selector": "Qty = 5",
     }  # fmt: skip
     chosen = {name: everything[name] for name in data.draw(st.sets(st.sampled_from(sorted(everything))))}
@@ -357,8 +354,8 @@ def test_no_secret_shows() -> None:
 
 def test_options_travel_to_a_task_whole() -> None:
     options = stream(
-        **INLINE, allowInlineSecret="true", startingOffsets='{"orders": "1:2"}', columns="text,props",
-        propertySchema="a INT", onDecodeError="fail",
+        **INLINE, allowInlineSecret="true", startingOffsets='{"orders": "1:2"}', columns="text",
+        onDecodeError="fail",
     )  # fmt: skip
     assert pickle.loads(pickle.dumps(options)) == options
     assert pickle.loads(pickle.dumps(write(topic="news"))).destination == Topic("news")
