@@ -333,12 +333,7 @@ def _check(given: Given) -> None:
 
 def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
     """Yield each option that lacks what it needs, unless it has its default, or contradicts others, and the reason."""
-    options, defaults = given.options, attrs.fields_dict(SourceOptions)
-    for row in OPTIONS:
-        if not row.field or row.combined or getattr(options, row.field) == defaults[row.field].default:
-            continue
-        if row.needs and row.needs not in given.texts:
-            yield row.name, f"has no effect without {row.needs}"
+    options = given.options
     if options.view is View.PENDING and not isinstance(options.destination, Queue):
         yield "view", "only a queue has pending messages; name it by the option queue"
     start, end = options.starting_time, options.ending_time
@@ -347,6 +342,8 @@ def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
     least, most = options.min_entries_per_trigger, options.max_entries_per_trigger
     if least is not None and most is not None and least > most:
         yield "minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}"
+    if least is None and options.max_trigger_delay != attrs.fields(SourceOptions).max_trigger_delay.default:
+        yield "maxTriggerDelay", "has no effect without minEntriesPerTrigger"
     folder = options.data_loss_folder
     if folder is not None and options.fail_on_data_loss:
         yield "dataLossFolder", "has no effect without failOnDataLoss=false"

@@ -138,7 +138,7 @@ class SourceOptions:
         doc="entries that a micro-batch waits for; ignored with the trigger `availableNow`",
     )
     max_trigger_delay: float = option(
-        900.0, "maxTriggerDelay", _STREAM, shown="15 min", read=values.duration(), needs="minEntriesPerTrigger",
+        900.0, "maxTriggerDelay", _STREAM, shown="15 min", read=values.duration(),
         doc="maximum wait for `minEntriesPerTrigger`",
     )
     offset_poll_interval: float = option(
@@ -148,15 +148,6 @@ class SourceOptions:
     subscription: str | None = option(
         None, "subscription", _STREAM,
         doc="subscription that is moved after each committed micro-batch, so that the broker retains unread messages",
-    )
-    shared_cursor: bool = option(
-        False, "sharedCursor", _STREAM, read=values.flag, needs="subscription",
-        doc="move `subscription` even if consumers use it: they do not receive messages that the stream has read",
-    )
-    move_cursor: bool = option(
-        True, "moveCursor", _STREAM, read=values.flag, needs="subscription",
-        doc="`false`: the stream neither starts at `subscription` nor moves it. The application moves it, such as "
-        "`foreachBatch` after storing a micro-batch. Deleted messages that it has acknowledged are no loss",
     )
     fail_on_data_loss: bool = option(
         True, "failOnDataLoss", _READS, read=values.flag,

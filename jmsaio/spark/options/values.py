@@ -142,7 +142,6 @@ class OptionRow:
         read: parses the text; raises ValueError with the reason.
         field: field of ``SourceOptions`` with the value; "" without one.
         combined: other options determine the value as well.
-        needs: name of an option without which a value other than the default has no effect; "" without one.
     """
 
     name: str
@@ -152,7 +151,6 @@ class OptionRow:
     read: Callable[[str], object] = not_empty
     field: str = ""
     combined: bool = False
-    needs: str = ""
 
 
 #: Key of an option in the metadata of its field.

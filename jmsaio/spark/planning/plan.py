@@ -273,11 +273,10 @@ def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
     return {topic: _behind(topic, place, stores[topic]) for topic, place in first_unread(start, stores).items()}
 
 
-def with_behind(offsets: Offsets, behind: Mapping[str, Behind], before: Behind) -> dict[str, Any]:
-    """Return offsets for a query's progress, with the newest batch and the backlog before and after it."""
-    parts, left = {topic: attrs.asdict(one) for topic, one in behind.items()}, Behind.total(behind.values())
-    batch = {"entries": before.entries - left.entries, "bytes": before.bytes - left.bytes}
-    return to_json(offsets) | {"batch": batch, "behind": parts, "all": attrs.asdict(left)}
+def with_behind(offsets: Offsets, behind: Mapping[str, Behind]) -> dict[str, Any]:
+    """Return offsets for a query's progress, with the backlog after the newest batch."""
+    parts = {topic: attrs.asdict(one) for topic, one in behind.items()}
+    return to_json(offsets) | {"behind": parts, "all": attrs.asdict(Behind.total(behind.values()))}
 
 
 def shown_offset(source: Mapping[str, Any]) -> Mapping[str, Any]:

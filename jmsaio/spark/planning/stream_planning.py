@@ -6,7 +6,7 @@ import logging
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
@@ -46,20 +46,13 @@ from jmsaio.transport.base import Transport
 
 _log = logging.getLogger(__name__)
 
-#: Minimum time between requests that only a report needs, as a multiple of the time that a request takes.
-_REST: Final = 10.0
-
 
 @attrs.define(eq=False)
 class StreamCursor:
-    """Moves a subscription past the messages that a stream has read, so that the broker retains the rest.
-
-    With ``shared``, it is moved even while it has consumers, which then miss messages that they have not received yet.
-    """
+    """Moves a subscription past the messages that a stream has read, so that the broker retains the rest."""
 
     admin: Admin
     subscription: str
-    shared: bool
     _moved: dict[str, Place] = attrs.field(init=False, factory=dict)
     _tried: dict[str, Place] = attrs.field(init=False, factory=dict)
     _existing: set[str] = attrs.field(init=False, factory=set)
@@ -74,7 +67,7 @@ class StreamCursor:
         acknowledged individually after that are read again.
 
         Raises:
-            ConfigurationError: it has consumers, and ``shared`` is False.
+            ConfigurationError: it has consumers.
         """
 
         async def one(topic: str) -> Place | None:
@@ -152,13 +145,11 @@ class StreamCursor:
         return True
 
     async def _check_unused(self, topic: str) -> None:
-        if self.shared:
-            return
         found = (await self.admin.stats(topic)).subscriptions.get(self.subscription)
         if found is not None and found.consumers:
             raise ConfigurationError(
                 f"option subscription: {shown(self.subscription)} of {topic} has {found.consumers} consumers, which "
-                f"would miss what is read; close them, or name another subscription, or set sharedCursor=true",
+                "would miss what is read; close them, or name another subscription",
                 key="subscription",
             )
 
@@ -181,13 +172,10 @@ class StreamPlanner:
         self.options = options
         self._stores: Mapping[str, Stored] = {}
         self._refreshed: float | None = None
-        self._took = 0.0  # seconds that the last request took
         self._begun: float | None = None  # when the previous batch was planned
         self._until: Offsets | None = None  # since ``freeze``
-        self._from: Offsets = {}  # start and
         self._reached: Offsets = {}  # end of the newest batch
         self._behind: Mapping[str, Behind] = {}
-        self._batch = Behind(0, 0)  # backlog before the newest batch
         self._reported: tuple[Offsets, float | None] | None = None  # what ``_behind`` is for
         self._outage = Outage(options.outage_timeout)
         self._backlog = Backlog(admin_of(transport))
@@ -195,7 +183,7 @@ class StreamPlanner:
         self._cursor: StreamCursor | None = None
         self._unmoved: list[str] = []  # topics whose subscription could not be moved
         if options.subscription is not None:
-            self._cursor = StreamCursor(admin_of(transport), options.subscription, options.shared_cursor)
+            self._cursor = StreamCursor(admin_of(transport), options.subscription)
 
     async def initial(self) -> dict[str, Any]:
         """Return the start of a new query: its subscription's position if that exists, else that of the options.
@@ -209,10 +197,10 @@ class StreamPlanner:
     async def _initial(self) -> dict[str, Any]:
         stores = await self._refresh(fresh=True)
         places = await start_places(self.transport, self.options, stores)
-        if self._cursor is not None and self.options.move_cursor:
+        if self._cursor is not None:
             position = StartPosition.LATEST if self.options.starting_offsets == LATEST else StartPosition.EARLIEST
             places = await self._cursor.begin(places, stores, position)
-        self._from = self._reached = places
+        self._reached = places
         return to_json(places)
 
     async def freeze(self) -> None:
@@ -272,9 +260,8 @@ class StreamPlanner:
             retained=await self._retained(start),
         )
         self._report(step.losses)
-        if self._cursor is not None and self.options.move_cursor:
+        if self._cursor is not None:
             self._unmoved = await self._cursor.move(start, stores, again=self._refreshed != refreshed)
-        self._from = start
         if limited and self._until is None and not self._is_enough(start, stores):
             self._reached = start
             return dict(written)
@@ -286,15 +273,13 @@ class StreamPlanner:
     async def report(self) -> dict[str, Any]:
         """Return the broker's newest offsets, the backlog after the newest batch, the source, and the losses so far.
 
-        ``unmoved`` has the topics whose subscription could not be moved. While the broker is unreachable, the last
-        known values are returned, and ``unreachable``: ``seconds`` since, and ``reason``.
+        Spark calls it after ``latest``, whose offsets it reports. ``unmoved`` has the topics whose subscription could
+        not be moved. While the broker is unreachable, ``unreachable`` has ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
             try:
-                await self._refresh(rest=_REST)
                 if (state := (self._reached, self._refreshed)) != self._reported:
                     self._behind = await self._backlog.find(self._reached, self._stores)
-                    self._batch = Behind.total(lag(self._from, self._stores).values())
                     self._reported = state
             except JMSError as error:
                 self._outage.note(error)
@@ -305,7 +290,7 @@ class StreamPlanner:
         where = f"{self.options.destination} at {self.options.connection['brokerServiceUrl']}"
         folder = self.options.data_loss_folder
         more |= {"source": where, "losses": self._losses if folder is None else len(read_losses(folder))}
-        return with_behind(ends, self._behind, self._batch) | more
+        return with_behind(ends, self._behind) | more
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
         """Return the ranges of a batch. Queries the broker only if it never did: for a batch repeated after a restart.
@@ -341,17 +326,12 @@ class StreamPlanner:
             return True
         return sum(one.entries for one in lag(start, stores).values()) >= minimum
 
-    async def _refresh(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
-        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark calls.
-
-        ``fresh`` requests it now; ``rest`` is a minimum pause, as a multiple of the time that the last request took.
-        """
+    async def _refresh(self, fresh: bool = False) -> Mapping[str, Stored]:
+        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark calls."""
         now = self._clock.steady()
-        pause = max(self.options.offset_poll_interval, rest * self._took)
-        if fresh or self._refreshed is None or now - self._refreshed >= pause:
+        if fresh or self._refreshed is None or now - self._refreshed >= self.options.offset_poll_interval:
             may_miss = self._refreshed is not None
             topics = await list_sources(self.transport, self.source, may_miss=may_miss, known=self._stores)
             self._stores = await find_stores(self.transport, topics)
             self._refreshed = now
-            self._took = self._clock.steady() - now
         return self._stores

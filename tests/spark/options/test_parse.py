@@ -114,8 +114,6 @@ def test_each_option_of_the_table_is_tried_here() -> None:
         "columns",
         "allowInlineSecret",
         "maxTriggerDelay",
-        "sharedCursor",
-        "moveCursor",
         "dataLossFolder",
     }
     assert {row.name for row in OPTIONS} == {case[0] for case in HAPPY if "." not in case[0]} | elsewhere
@@ -123,9 +121,6 @@ def test_each_option_of_the_table_is_tried_here() -> None:
 
 def test_options_that_need_another_go_with_it() -> None:
     assert stream(minEntriesPerTrigger="5", maxTriggerDelay="2 min").max_trigger_delay == 120.0
-    assert stream(subscription="s", sharedCursor="true").shared_cursor
-    assert not stream(sharedCursor="false").shared_cursor
-    assert not stream(subscription="s", moveCursor="false").move_cursor
     for folder in ("/lost", "s3a://bucket/lost"):
         assert stream(failOnDataLoss="false", dataLossFolder=folder).data_loss_folder == folder
 
@@ -250,10 +245,8 @@ REFUSED = [
     ({"columns": "text"}, WRITE, "option columns = 'text': belongs to read and readStream, not to write"),
     ({"minEntriesPerTrigger": "5", "maxEntriesPerTrigger": "4"}, STREAM, "is above maxEntriesPerTrigger = 4"),
     ({"maxTriggerDelay": "5s"}, STREAM, "option maxTriggerDelay = '5s': has no effect without minEntriesPerTrigger"),
-    ({"moveCursor": "false"}, STREAM, "option moveCursor = 'false': has no effect without subscription"),
     ({"dataLossFolder": "x"}, READ, "option dataLossFolder = 'x': has no effect without failOnDataLoss=false"),
     ({"dataLossFolder": "x", "failOnDataLoss": "false"}, READ, "option dataLossFolder = 'x': must be an absolute path"),
-    ({"sharedCursor": "true"}, STREAM, "option sharedCursor = 'true': has no effect without subscription"),
     ({"consumerConfig.receiverQueueSize": "x"}, READ, "option consumerConfig.receiverQueueSize = 'x': is not an int"),
     ({"queue": "orders?consumerConfig.receiverQueueSize=x"}, READ, "consumerConfig.receiverQueueSize = 'x'"),
     ({"jms.systemNamespace": "x"}, READ, "option jms.systemNamespace = 'x': must be tenant/namespace"),
@@ -432,12 +425,6 @@ def test_options_are_checked_as_load_checks_them() -> None:
 )
 def test_secrets_are_not_shown_and_references_are(name: str, text: str, hidden: bool) -> None:
     assert shown_connection({name: text}) == repr({name: "***" if hidden else text})
-
-
-TEXTS = {
-    "schema": "auto", "sharedCursor": "true", "moveCursor": "false", "subscription": "s", "view": "pending",
-    "dedup": "columns",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(
