@@ -9,24 +9,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jmsaio.model.arguments import shown
+from jmsaio.spark.model.dedup import with_dedup
 from jmsaio.spark.planning.plan import Behind, shown_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jmsaio.spark.dedup import with_dedup
-
 __all__ = ["Behind", "lag", "register", "with_dedup"]
-
-
-def __getattr__(name: str) -> object:
-    """Import a name that needs pyspark when it is first used."""
-    if name == "with_dedup":
-        from jmsaio.spark.dedup import with_dedup
-
-        return with_dedup
-    raise AttributeError(f"module {__name__!r} has no attribute {shown(name)}")
 
 
 def register(spark: SparkSession) -> None:

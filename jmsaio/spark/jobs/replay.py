@@ -21,9 +21,9 @@ from jmsaio.model.headers import FIELDS, HeaderKind
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.arrow.records import WRITE_COLUMNS
-from jmsaio.spark.dedup import with_dedup
 from jmsaio.spark.jobs.archive import CHECKPOINT, read_archive
 from jmsaio.spark.jobs.failures import own_errors
+from jmsaio.spark.model.dedup import with_dedup
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import admin_of, list_sources
 from jmsaio.spark.session import located, read_text
