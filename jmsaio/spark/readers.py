@@ -68,12 +68,8 @@ def read_ranges(
     """Yield the rows of ranges as Arrow batches, one range after another; their first rows are read at the same time.
 
     ``schema`` has the columns under the names that the user chose. A consumer that stops early (``limit``) closes the
-    readers by closing the iterator.
-
-    Raises:
-        DataLossError: messages of a range no longer exist.
-        OperationTimeoutError: nothing was received for ``readTimeout`` before the end of a range.
-        TransportError: the broker failed. The next task in this process reconnects.
+    readers by closing the iterator. Raises as ``RangeReading.next_columns``; after a failure of the broker, the next
+    task in this process reconnects.
     """
     from jmsaio.spark.arrow.value_column import FIELDS
     from jmsaio.spark.planning.reading import RangeReading

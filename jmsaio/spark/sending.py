@@ -106,9 +106,8 @@ class Sending:
     async def send(self, rows: Iterable[OutgoingRow]) -> None:
         """Pass rows to their senders; wait while a window is full.
 
-        Raises:
-            JMSError: the first error of the task, of this row or an earlier one; it names topic and row. Nothing is
-                sent afterwards.
+        Raises the first JMSError of the task, of this row or an earlier one; it names topic and row. Nothing is sent
+        afterwards.
         """
         for row in rows:
             outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
@@ -126,9 +125,7 @@ class Sending:
     async def finish(self) -> list[Sent]:
         """Wait until every row is confirmed or rejected; return the number of rows sent, by topic.
 
-        Raises:
-            JMSError: the first error of the task.
-            OperationTimeoutError: a row was not settled in time.
+        Raises the first JMSError of the task, or OperationTimeoutError if a row was not settled in time.
         """
         while self._outlets:
             await self._end(next(iter(self._outlets)))

@@ -43,10 +43,8 @@ class JmsSource(DataSource):
     def schema(self) -> str:
         """Return the columns of a row. Checks the options and the destination before any task starts.
 
-        Raises:
-            ConfigurationError: an option is invalid.
-            NotFoundError: no such topic.
-            TransportError: the broker does not answer.
+        Raises ConfigurationError for an invalid option, NotFoundError without such a topic, TransportError without an
+        answer.
         """
         from jmsaio.spark.readers import check_destination
 

@@ -172,7 +172,6 @@ async def _send(sending: Sending, options: SourceOptions, tasks: Sequence[Sequen
 async def _send_number(
     transport: Transport, configuration: Configuration, batch: MicroBatch, transaction: Transaction | None
 ) -> None:
-    """Send the number of a batch to its queue."""
     rows = pa.RecordBatch.from_pydict({"text": [str(batch.number)]})
     maker = RecordMaker(rows.schema, connection_id=batch.query, destination=str(batch.queue))
     sending = Sending(transport, configuration, transaction=transaction)
@@ -189,9 +188,7 @@ async def _last_batch(
 ) -> AsyncIterator[_LastBatch]:
     """Hold the message with the number of the query's last batch; create it for a new query.
 
-    Raises:
-        OperationTimeoutError: the message is not there.
-        ConsumerBusyError: another driver runs the query.
+    Raises OperationTimeoutError if the message is not there, and ConsumerBusyError if another driver runs the query.
     """
     resolved = resolve(batch.queue, configuration.system_namespace)
     (topic,) = resolved.topics

@@ -78,11 +78,8 @@ class Worker:
     def open(cls, options: SourceOptions) -> Worker:
         """Connect with the current secrets; wait up to ``outage_timeout`` for an unreachable broker.
 
-        Raises:
-            ConfigurationError: a secret does not exist.
-            BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds, and the outage lasts
-                longer.
-            JMSSecurityError: the broker rejects the credentials.
+        Raises ConfigurationError if a secret does not exist, BrokerUnavailableError, and JMSSecurityError if the broker
+        rejects the credentials.
         """
 
         async def connect() -> tuple[Transport, Configuration]:

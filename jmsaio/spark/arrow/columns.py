@@ -75,11 +75,7 @@ class _NoRows(RowColumns):
 
 
 class RowBatches:
-    """Maker of record batches of the rows of one topic or one partition.
-
-    With ``fail_on_error``, a part of a message that can't be decoded is an error; otherwise the part is NULL, and
-    ``decode_error`` has the reason.
-    """
+    """Maker of record batches of the rows of one topic or one partition."""
 
     def __init__(
         self,
@@ -107,8 +103,8 @@ class RowBatches:
     def batch(self, columns: RowColumns, problems: Iterable[tuple[int, str]] = ()) -> pa.RecordBatch:
         """Return the record batch of some rows; ``problems`` are known decoding problems with the index of their row.
 
-        Raises MalformedMessageError if a part of a message can't be decoded, with ``fail_on_error``; it names topic and
-        position.
+        Raises MalformedMessageError, with ``fail_on_error``, if a part of a message can't be decoded; otherwise it is
+        NULL.
         """
         batch = _Batch(self, columns, list(problems))
         arrays: list[Any] = [None] * len(self._builders)
@@ -130,7 +126,6 @@ class RowBatches:
 
 
 def _copied(column: Column) -> _Build:
-    """Return a builder that copies a field of the rows; NULL without one."""
     field, arrow = _FIELDS.get(column.name, column.name), ARROW[column.type]
     if not field:
         return lambda batch: pa.nulls(batch.columns.size, arrow)
@@ -140,7 +135,6 @@ def _copied(column: Column) -> _Build:
 
 
 def _constant(attribute: str, kind: pa.DataType) -> _Build:
-    """Return a builder that repeats one value for all rows."""
     return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), kind), batch.columns.size)
 
 
@@ -201,7 +195,6 @@ def _texts(field: str) -> _Build:
 
 
 def _same_keys(keys: Sequence[str], texts: pa.Array, size: int) -> pa.MapArray:
-    """Build maps with the same keys from the flat list of all their values."""
     width = len(keys)
     offsets = pa.array(range(0, size * width + 1, width) if width else [0] * (size + 1), pa.int32())
     return pa.MapArray.from_arrays(offsets, _repeated(keys, size), texts, type=TEXTS)
@@ -215,7 +208,6 @@ def _repeated(texts: Sequence[str], times: int) -> pa.Array:
 
 
 def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
-    """Build maps from flat lists of all their keys and values."""
     offsets = pa.array(accumulate(map(len, maps), initial=0), pa.int32())
     keys = pa.array(list(chain.from_iterable(maps)), pa.string())
     texts: Iterable[str] = chain.from_iterable(map(dict.values, maps))  # type: ignore[arg-type]  # rows have dicts

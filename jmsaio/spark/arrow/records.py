@@ -91,14 +91,8 @@ def find_columns(
 ) -> dict[str, int]:  # fmt: skip
     """Return the index of each column that is written, by its name in ``WRITE_COLUMNS``; warn about the others.
 
-    Args:
-        destination: destination of all rows; None: each row names its own.
-        dedup: rows are identified by ``dedup_producer`` and ``dedup_sequence``.
-        values: the body is the column ``value``.
-
-    Raises:
-        ConfigurationError: a column is unknown, occurs twice or has another type; there are two bodies, or no
-            destination.
+    ``values``: the body is the column ``value``. Raises ConfigurationError if a column is unknown, occurs twice or has
+    another type, or there are two bodies, or no destination.
     """
     found: dict[str, int] = {}
     left_out: list[str] = []
@@ -174,11 +168,8 @@ _NULL_ROW: Final = RawRow("", None, None, None, {}, {}, None, None, None, None, 
 class OutgoingRow(NamedTuple):
     """A row ready to be sent to its queue or topic, as ``queue://name`` or ``topic://name``.
 
-    Attributes:
-        record: its ``sequence_id`` is set only with ``dedup``; its ``sticky_key`` is the index of the partition that
-            the row names, which can be out of range.
-        number: number of the row in the task, from 0.
-        producer: name of the row's producer with ``dedup``, else None.
+    ``sequence_id`` of the record is set only with ``dedup``; its ``sticky_key`` is the index of the partition that the
+    row names, which can be out of range. ``number`` counts the rows of the task from 0.
     """
 
     destination: str
@@ -194,15 +185,8 @@ _row_of: Final[Callable[[tuple[Any, ...]], OutgoingRow]] = partial(tuple.__new__
 class RecordMaker:
     """Maker of the records of one task's rows.
 
-    Args:
-        connection_id: JMSConnectionID. Message ids contain it and the row number, so each task needs its own: a new
-            UUID.
-        destination: queue or topic of all rows; None: the column ``destination`` names it.
-        dedup: identify rows by ``dedup_producer`` and ``dedup_sequence``, and check the order of the latter.
-        writer: writes the column ``value`` as the body; None: the other columns determine it.
-
-    Raises:
-        ConfigurationError: the table can't be written, see ``find_columns``.
+    Message ids contain ``connection_id`` and the row number, so each task needs its own: a new UUID. With ``dedup``,
+    the order of ``dedup_sequence`` is checked. Raises as ``find_columns``.
     """
 
     def __init__(
@@ -236,10 +220,9 @@ class RecordMaker:
     def records(self, batch: pa.RecordBatch, now_ms: int) -> Iterator[OutgoingRow]:
         """Yield the rows of a batch as records, sent at ``now_ms`` (JMSTimestamp), up to the first invalid row.
 
-        Raises:
-            MessageFormatError: no message can represent a row. The error names the row by its number in the task.
-            InvalidDestinationError: a row has no destination.
-            IllegalArgumentError: the sequence number of a row is not in order.
+        Iterating raises MessageFormatError, which names the row by its number in the task, if no message can represent
+        it, InvalidDestinationError without a destination, and IllegalArgumentError if its sequence number is not in
+        order.
         """
         self._check_names(batch)
         try:
@@ -249,7 +232,6 @@ class RecordMaker:
             raise MessageFormatError(f"row {self.rows}: {error}") from error
 
     def _check_names(self, batch: pa.RecordBatch) -> None:
-        """Reject names of properties that the client rejects."""
         if self._names is None or not len(batch) or pa.types.is_null((column := batch.column(self._names)).type):
             return
         _, keys, _ = flat_map(column)

@@ -37,10 +37,7 @@ class ValueColumn:
     _readers: dict[bytes, SchemaReader | str | None] = attrs.field(factory=dict, init=False)
 
     async def learn(self, admin: Admin, versions: Iterable[bytes | None]) -> None:
-        """Fetch the schemas of records' versions that are not known yet.
-
-        Raises JMSSecurityError without the permission to read schemas.
-        """
+        """Fetch the schemas of versions that are not known yet; raise JMSSecurityError without the permission."""
         topic = split_partition(self.topic)[0]
         for version in set(versions) - self._readers.keys() - {None}:
             assert version is not None
@@ -86,10 +83,7 @@ class ValueColumn:
 
 
 def _fitted(value: Any, kind: pa.DataType) -> Any:
-    """Convert a value to Arrow's form of a type. A missing field is NULL.
-
-    Raises MessageFormatError if the value has another type.
-    """
+    """Convert a value to Arrow's form of a type; raise MessageFormatError if it does not fit."""
     if value is None:
         return None
     if pa.types.is_struct(kind) and isinstance(value, dict):
@@ -127,7 +121,7 @@ _TYPES: Final[Mapping[str, Mapping[pa.DataType, Any]]] = {
 
 
 def written_schema(word: str, field: pa.Field) -> Schema:
-    """Return the schema with which a column is written; ``word`` is ``avro``, ``json`` or ``string``.
+    """Return the schema (``avro``, ``json`` or ``string``) with which a column is written.
 
     Raises ConfigurationError if the schema has no type for the column, or for a part of it.
     """

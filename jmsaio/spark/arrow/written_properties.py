@@ -138,7 +138,6 @@ def flat_map(column: pa.MapArray) -> tuple[list[int], pa.Array, pa.Array]:
 
 
 def _recurs(values: pa.Array, width: int) -> bool:
-    """Return True if the first ``width`` values repeat throughout."""
     found: bool = values.slice(width).equals(values.slice(0, len(values) - width))
     return found
 
@@ -215,23 +214,16 @@ def _check_text(text: str, word: str) -> None:
 class WrittenShape:
     """Common wire form of all rows whose properties have the same names and type words.
 
-    Attributes:
-        names: names of the properties, at least one.
-        wire: the wire form with empty texts: texts and marks by name, in the order of the wire.
+    ``wire`` has empty texts and marks by name, in the order of the wire.
     """
 
     names: tuple[str, ...]
     wire: Mapping[str, str]
 
     def write(self, columns: Sequence[Sequence[str]]) -> Iterator[dict[str, str]] | None:
-        """Return the properties on the wire, row by row.
+        """Return the properties of each row, from the texts of each property in the order of ``names``.
 
-        Args:
-            columns: the texts of each property, in the order of ``names``.
-
-        Returns:
-            A new dictionary for each row; None if a text is not Unicode (a lone surrogate): ``write_texts`` raises the
-            error with its name.
+        Returns None if a text is not Unicode (a lone surrogate): ``write_texts`` raises the error with its name.
         """
         if not all(map(_is_unicode, columns)):
             return None
@@ -241,13 +233,10 @@ class WrittenShape:
 
 
 def learn_shape(names: tuple[str, ...], words: Mapping[str, str]) -> WrittenShape | None:
-    """Return the common wire form of rows with these properties.
+    """Return the common wire form of rows with these properties; ``words`` are types of those that are not strings.
 
-    Args:
-        words: the type words of those that are not strings.
-
-    Returns:
-        None if ``write_texts`` has to write each row: it refuses them, a name is given twice, or there are no names.
+    Returns None if ``write_texts`` has to write each row: it refuses them, a name is given twice, or there are no
+    names.
     """
     if not names or len(set(names)) < len(names):
         return None

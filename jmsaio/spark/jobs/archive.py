@@ -59,10 +59,7 @@ _DAY: Final = "date_from_unix_date(CAST(unix_millis(publish_time) DIV 86400000 A
 
 
 def subscription_of(folder: str) -> str:
-    """Return the default subscription of the archive in a folder, unique on this machine.
-
-    The same path on another machine has the same subscription.
-    """
+    """Return the default subscription of the archive in a folder; the same path elsewhere has the same."""
     readable = re.sub(r"[^\w.-]", "-", folder.rstrip("/").rpartition("/")[2], flags=re.ASCII)
     return f"{JOB_PREFIX}{readable}-{zlib.crc32(folder.encode()):08x}"
 
@@ -74,11 +71,10 @@ class ArchiveOrder:
     Attributes:
         connection: connection options of the data source, including ``url``.
         folder: absolute path or URL of the archive's folder, which the driver and all workers reach.
-        since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest message.
-        until: publish time from which messages are left out, likewise; None: up to the newest message.
+        since: publish time of the first messages, in ISO 8601 or ms since the epoch.
+        until: publish time from which messages are left out, likewise.
         fail_on_data_loss: fail if messages that should follow the archived ones no longer exist; if False, continue.
-        consume: subscription to move past the archived messages, or None. A selector or times, which leave out
-            messages, raise ConfigurationError with it.
+        consume: subscription to move past the archived messages; excludes filters, which leave out messages.
     """
 
     connection: Mapping[str, str]
@@ -312,12 +308,7 @@ def _report_losses(folder: str) -> list[str]:
 
 
 def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
-    """Describe what ``archive`` would read. Needs no session and writes nothing.
-
-    Raises:
-        DataLossError: messages after the archived ones no longer exist, and ``fail_on_data_loss`` is set.
-        NotFoundError: a topic does not exist.
-    """
+    """Describe what ``archive`` would read, and raise as it does. Needs no session and writes nothing."""
     options = parse_options(attrs.evolve(order, consume=None).reader_options(), Use.READ_STREAM)
     ranges = call_broker(options, partial(_plan, options=options, folder=order.folder))
     partitions = [

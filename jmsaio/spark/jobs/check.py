@@ -41,8 +41,7 @@ def check_driver() -> list[Finding]:
 def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
     """Check a session's Java, and by a job of one row a worker's interpreter, packages and connection to the broker.
 
-    Without connection ``options``, the broker is left out; ``timeout`` is in seconds. Raises ConfigurationError if an
-    option is invalid, or contains a secret.
+    Without connection ``options``, the broker is left out. Raises ConfigurationError if an option is invalid.
     """
     if options:
         parse_options(options, Use.WRITE)
@@ -64,9 +63,8 @@ def check_session(session: SparkSession, options: Mapping[str, str], timeout: fl
 def check_report(report: Mapping[str, Any]) -> list[Finding]:
     """Check a worker's report.
 
-    Args:
-        report: ``python`` (its interpreter), ``version`` of that, ``packages`` with versions or None, and ``broker``
-            with the connection error, "" if there was none, or None if it was not tried.
+    It has ``python`` (its interpreter), its ``version``, ``packages`` with versions or None, and ``broker``: the
+    connection error, "" without one, or None if it was not tried.
     """
     packages, python, error = report["packages"], report["python"], report["broker"]
     findings = [Finding("worker", f"{python}, Python {report['version']}")]

@@ -93,11 +93,8 @@ async def find_letters(
 ) -> tuple[list[str], str | None]:  # fmt: skip
     """Return the full names of the topics to report on, and the subscription that a redrive created there.
 
-    Returns no topics if the order's destination is sufficient; no subscription if the queue's own is used.
-
-    Raises:
-        ConfigurationError: only some of the topics have the subscription.
-        NotFoundError: a topic does not exist.
+    Returns no topics if the order's destination is sufficient; no subscription if the queue's own is used. Raises
+    ConfigurationError if only some of the topics have the subscription.
     """
     admin = require_admin(transport)
     resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)

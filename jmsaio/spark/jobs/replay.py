@@ -78,11 +78,9 @@ class ReplayTarget:
     """Target of the messages of one archived destination.
 
     Attributes:
-        source: the archived destination.
         undecodable: number of further messages that can't be sent, since a part could not be decoded.
         partitions: minimum number of partitions that their topic had; 0 for a topic without partitions.
         topic: full name of one of their topics or partitions.
-        target: destination to send to.
     """
 
     source: str

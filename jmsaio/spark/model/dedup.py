@@ -56,12 +56,10 @@ class AscendingCheck:
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
     def check(self, producer: str | None, sequence: int | None, previous: int | None, row: int) -> None:
-        """Check and record the next row, the task's row with the number ``row``.
+        """Check and record the task's row with the number ``row``.
 
-        Raises:
-            MessageFormatError: the row has no producer name or no sequence id.
-            IllegalArgumentError: the id is not above the producer's last one, or the row before belongs to another task
-                or was dropped. The last row stays unchanged.
+        Raises MessageFormatError if the row has no producer name or sequence id, and IllegalArgumentError if the id is
+        not above the producer's last one, or the row before belongs to another task or was dropped.
         """
         if not producer:
             raise MessageFormatError("dedup_producer must be the name of a producer, not NULL or empty")
@@ -89,10 +87,7 @@ class AscendingCheck:
 class Sent:
     """Counts of the rows that a task sent to one topic.
 
-    Attributes:
-        rows: rows confirmed by the broker, including duplicates.
-        duplicates: rows that the broker dropped because it had stored them already.
-        producers: names of the task's producers; empty without deduplication.
+    ``rows`` includes ``duplicates``, which the broker had stored already; ``producers`` is empty without deduplication.
     """
 
     topic: str

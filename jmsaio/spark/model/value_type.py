@@ -117,7 +117,6 @@ def _kind(tree: Any, named: dict[str, str | _Nested]) -> str | _Nested:
 
 
 def _fields(tree: Mapping[str, Any], named: dict[str, str | _Nested]) -> dict[str, tuple[str, str | _Nested]]:
-    """Return name and type of each field of a record, by the name in lower case."""
     fields = [(field["name"], _kind(field["type"], named)) for field in tree["fields"]]
     found = {name.lower(): (name, kind) for name, kind in fields}
     if len(found) < len(fields):

@@ -258,9 +258,9 @@ def parse_bounds(given: Given) -> tuple[Bound, Bound]:
 def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
     """Parse the bound of the option ``name`` for the topics of ``source``; short names are in ``namespace``.
 
-    The text is ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by
-    the short or full name of a topic or partition. Raises ConfigurationError if it has another form, or names a topic
-    twice or one that is not read.
+    It is ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by the
+    short or full name of a topic or partition. Raises ConfigurationError if it names a topic twice, or one that is not
+    read.
     """
     if (word := _WORDS.get(text.strip().lower())) is not None:
         return word
@@ -314,7 +314,6 @@ def _full_name(name: str, text: str, given: str, namespace: str) -> str:
 
 
 def _check(given: Given) -> None:
-    """Check the destination, and options against each other."""
     if given.use is not Use.WRITE and not given.configuration.use_pulsar_admin:
         raise ConfigurationError(f"a read {_NO_ADMIN}: set webServiceUrl", key="jms.usePulsarAdmin")
     resolved = given.resolved

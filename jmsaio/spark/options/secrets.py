@@ -111,7 +111,6 @@ def _resolved(name: str, text: str, plugin: str | None, folders: Sequence[Folder
 
 
 def _read(name: str, reference: str, folders: Sequence[Folder]) -> tuple[Path, str]:
-    """Return the path and the contents of a referenced file."""
     given = unquote(reference[len(_FILE) :])
     given = "/" + given.lstrip("/") if given.startswith("/") else given
     tried = [Path(folder, given).absolute() for folder in (*folders, Path.cwd())]

@@ -137,11 +137,8 @@ class Use(enum.Enum):
 class OptionRow:
     """One option; ``default`` and ``doc`` are for the guide.
 
-    Attributes:
-        name: name as written; its case is ignored.
-        read: parses the text; raises ValueError with the reason.
-        field: field of ``SourceOptions`` with the value; "" without one.
-        combined: other options determine the value as well.
+    ``read`` parses the text, or raises ValueError with the reason. ``field`` is the field of ``SourceOptions`` with the
+    value, if there is one; ``combined``: other options determine it as well.
     """
 
     name: str

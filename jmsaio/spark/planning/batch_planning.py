@@ -76,13 +76,8 @@ async def list_sources(
 ) -> list[str]:  # fmt: skip
     """Return the full names of a destination's topics without partitions, and of its partitions.
 
-    A missing topic is left out with ``may_miss``; topics in ``known`` had no partitions before, and are not requested
-    again.
-
-    Raises:
-        ConfigurationError: there is no administration.
-        NotFoundError: a topic does not exist.
-        InvalidDestinationError: the pattern is not a regular expression.
+    A missing topic is left out with ``may_miss``, else NotFoundError; topics in ``known`` had no partitions before, and
+    are not requested again.
     """
     admin = admin_of(transport)
     if source.pattern is not None:
@@ -97,10 +92,7 @@ async def list_sources(
 
 
 async def for_each(topics: Iterable[str], call: Callable[[str], Awaitable[T]]) -> dict[str, T]:
-    """Return the result of a call for each topic, by name; a limited number of calls run at the same time.
-
-    The first error of a call cancels the others.
-    """
+    """Return the result of a call for each topic, by name; a limited number of calls run at the same time."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one(topic: str) -> T:
@@ -117,11 +109,8 @@ async def find_schemas(
     """Check that the destination exists; return the schemas that the option ``schema`` stands for.
 
     These are none without the option, all versions of all topics with ``auto``, the newest first, or else one schema.
-    ``use`` returns its reader or writer, or None for a type without one.
-
-    Raises:
-        ConfigurationError: a topic has no such schema, topics have different ones, or it can't be used.
-        NotFoundError: a topic does not exist.
+    ``use`` returns its reader or writer, or None for a type without one. Raises NotFoundError if a topic does not
+    exist, and ConfigurationError if it has no such schema, topics have different ones, or it can't be used.
     """
     wanted, admin = options.schema, admin_of(transport)
     parts = await list_sources(transport, source_of(options, configuration))
@@ -160,7 +149,6 @@ async def find_stores(transport: Transport, topics: Iterable[str]) -> dict[str, 
 
 
 async def _find_store(transport: Transport, topic: str) -> Stored | None:
-    """Return what one topic stores now; None if it does not exist."""
     try:
         log = await admin_of(transport).log(topic)
     except (NotFoundError, InvalidDestinationError):  # deleted, and perhaps created again with partitions
@@ -206,9 +194,7 @@ class Backlog:
 async def plan_batch(transport: Transport, source: Resolved, options: SourceOptions) -> list[Range]:
     """Return the ranges of a batch. Ranges contain only messages that are readable now; empty topics have none.
 
-    Raises:
-        DataLossError: a given start or end is not stored, and ``fail_on_data_loss`` is set.
-        NotFoundError: a topic or the subscription does not exist.
+    Raises DataLossError if a given start or end is not stored, unless ``fail_on_data_loss`` is off.
     """
     stores = await find_stores(transport, await list_sources(transport, source))
     starts = await start_places(transport, options, stores)
@@ -230,8 +216,7 @@ async def start_places(
 ) -> dict[str, Place]:  # fmt: skip
     """Return the start of each topic by name; a topic that never had a message is left out.
 
-    Raises:
-        DataLossError: a given start is not stored, and ``fail_on_data_loss`` is set.
+    Raises as ``plan_batch``.
     """
     _report_missing(options, stores)
     places = await for_each(stores, lambda topic: _start(transport, topic, stores[topic], options))

@@ -35,10 +35,8 @@ _SHRUNK: Final = "the batch ends after the last entry that readers receive, unli
 class Stored:
     """Readable contents of a topic without partitions, or of one partition.
 
-    Attributes:
-        ledgers: oldest first; empty if the topic has none yet.
-        end: place after the last readable entry; None if the topic never had one.
-        intact_from: place from which nothing was ever deleted; None if unknown.
+    ``ledgers``, the oldest first, are empty if the topic has none yet; ``end`` follows the last readable entry, or is
+    None if there never was one; nothing after ``intact_from`` was ever deleted, which is None if unknown.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -162,7 +160,6 @@ def pending(range: Range, cursor: Cursor) -> Range | None:
 
 
 def _clipped(range: Range) -> Range:
-    """Return the range without ledgers and spans outside of it."""
     ledgers = tuple(one for one in range.ledgers if range.start.ledger <= one[0] <= range.end.ledger)
     low, high = (range.start.ledger, range.start.entry), range.stop
     spans = tuple(span for span in range.acknowledged if span[1] >= low and span[0] < high)
@@ -206,7 +203,6 @@ def share_tasks(
 
 
 def _divided(number: int, by: int) -> int:
-    """Divide and round up."""
     return -(-number // by)
 
 
@@ -328,13 +324,9 @@ def advance(
 
     A limit is divided in proportion to the backlog of each partition. Each partition receives an entry or more; if
     there are fewer entries than partitions, some receive one in this batch and others in the next. A partition without
-    an offset starts at its oldest message.
-
-    Args:
-        max_entries: maximum entries of all partitions together, exact; None: no limit.
-        max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read. None: no limit.
-        retained: topics with a durable subscription that retains unread messages: deleted oldest ledgers were read,
-            so they are not a loss.
+    an offset starts at its oldest message. ``max_entries`` is exact; ``max_bytes`` is estimated by the mean size of the
+    entries, and at least one is read. ``retained`` are topics with a durable subscription that retains unread messages:
+    deleted oldest ledgers were read, so they are not a loss.
     """
     losses = [Loss(topic, place, None, GONE) for topic, place in start.items() if topic not in stores]
     starts: dict[str, Place] = {}  # of the partitions that are read in this batch
@@ -369,7 +361,6 @@ def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
 
 
 def _limit(behind: Mapping[str, Behind], max_entries: int | None, max_bytes: int | None) -> int | None:
-    """Return the maximum number of entries of a batch."""
     total = Behind.total(behind.values())
     limits = [] if max_entries is None else [max_entries]
     if max_bytes is not None and total.entries and total.bytes:
@@ -401,7 +392,6 @@ def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str
 
 
 def _ahead(topic: str, start: Place, store: Stored, entries: int) -> Place:
-    """Return the place ``entries`` entries after ``start``."""
     assert store.end is not None
     place = start
     for run in Range(topic, start, store.end, store.entries).runs() if start < store.end else ():

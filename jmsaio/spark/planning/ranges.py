@@ -35,15 +35,11 @@ class EntryRun(NamedTuple):
 
 @attrs.frozen
 class Range:
-    """Messages of one topic from ``start`` to before ``end``, read by one task. Contains only strings and numbers.
+    """Messages of one topic or partition from ``start`` to before ``end``, read by one task. Only strings and numbers.
 
-    Pickled, it is below 1 kB, unless it spans very many ledgers or acknowledged spans.
-
-    Attributes:
-        topic: full name of a topic without partitions, or of one partition.
-        ledgers: id and number of entries of each ledger in the range.
-        acknowledged: spans of entries to leave out, in order.
-        size: estimated mean bytes of an entry; 0 if unknown.
+    Pickled, it is below 1 kB, unless it spans very many ledgers or acknowledged spans. ``ledgers`` has the id and the
+    number of entries of each ledger in the range, ``acknowledged`` spans to leave out, in order; ``size`` is the mean
+    bytes of an entry, estimated, or 0 if unknown.
     """
 
     topic: str
@@ -104,11 +100,9 @@ class Loss:
 
 @attrs.frozen
 class Gap:
-    """Entries of a range that were not received, or not completely.
+    """Entries of a range that were not received, or not completely, up to ``end``, the place received instead.
 
-    Attributes:
-        end: the place received instead, or the end of the range.
-        hole: the first record missing from a batch that was partly received; None if only whole entries are missing.
+    ``hole`` is the first record missing from a batch that was partly received; None if only whole entries are missing.
     """
 
     missing: tuple[EntryRun, ...]
@@ -249,7 +243,6 @@ class RangeCheck:
         self.last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
 
     def _gap(self, place: Place) -> Gap | None:
-        """Return the missing entries before a place."""
         is_end = place >= self._range.end
         place = min(place, self._range.end)
         missing = self._missing_before(self._range.stop if is_end else place[:2])
@@ -269,7 +262,6 @@ class RangeCheck:
         return [hole for hole in holes if not _contains(self._range.acknowledged, hole[:2])]
 
     def _missing_before(self, entry: EntryId) -> list[EntryRun]:
-        """Return the entries after the last seen one, up to before ``entry``."""
         ledger, number = self._seen
         if entry <= (ledger, number + 1):
             return []

@@ -127,12 +127,9 @@ class RangeReading:
     async def next_columns(self) -> RowColumns | None:
         """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end of the range.
 
-        The reader is closed with the last rows. After cancelling, close the reading.
-
-        Raises:
-            DataLossError: messages of the range no longer exist, and ``fail_on_data_loss`` is set.
-            OperationTimeoutError: no message was received for ``read_timeout`` seconds before the end of the range.
-            TransportError: the broker failed, or did not answer for ``outage_timeout`` seconds.
+        The reader is closed with the last rows. After cancelling, close the reading. Raises DataLossError if messages
+        of the range no longer exist, unless ``fail_on_data_loss`` is off, and OperationTimeoutError if none was
+        received for ``read_timeout`` seconds before the end of the range.
         """
         options = self._options
         self._size = 0
@@ -148,10 +145,7 @@ class RangeReading:
         return maker.columns() if maker.size else None
 
     def _selected(self, limit: int) -> Iterator[ReceivedRecord]:
-        """Yield selected waiting records, up to ``limit``, or to the one that completes ``batch_bytes``.
-
-        They and the records before them are removed from the waiting ones.
-        """
+        """Remove and yield selected waiting records, up to ``limit`` or ``batch_bytes``."""
         options, waiting, size, left = self._options, self._waiting, self._size, limit
         filtered = (self._selector, self._since, self._before) != (None, None, None)
         while waiting and left and size < options.batch_bytes:
@@ -202,14 +196,12 @@ class RangeReading:
         return True
 
     async def _find_ledgers(self) -> Stored | None:
-        """Return the topic's ledgers; None if the topic does not exist."""
         try:
             return Stored(await self._admin.ledgers(self._range.topic), None)
         except NotFoundError:
             return None
 
     async def _open(self, place: Place) -> None:
-        """Replace the reader by one that starts at an entry."""
         self._opened = self._check.last, place
         await self.aclose()
         self._queue = self._fitting_queue()
@@ -240,7 +232,6 @@ class RangeReading:
             await self._outage.wait(self._reopen)
 
     async def _read(self) -> list[ReceivedRecord]:
-        """Return the next records; an empty list if there are no more."""
         records = await self._outage.wait(self._read_on)
         if records is None:
             raise OperationTimeoutError(
@@ -321,9 +312,9 @@ class RangeReading:
         return last is None or place_of(last) <= self._check.last
 
     async def _is_incomplete(self) -> bool:
-        """Return True if only chunks are missing whose last chunk is not stored, or lies after the range.
+        """Return True if only chunks of a message are missing whose last chunk is not stored, or lies after the range.
 
-        Such a message belongs to the range of its last chunk, and is read when that is stored.
+        Such a message belongs to the range of its last chunk.
         """
         gap = self._check.rest()
         if gap is None:
@@ -338,7 +329,6 @@ class RangeReading:
         return True
 
     async def _sort(self, records: Sequence[ReceivedRecord]) -> None:
-        """Keep the records that the check selects."""
         while True:
             ids = [record.message_id for record in records]
             selected = self._check.select(ids, partial(_batch_size, records))
@@ -382,10 +372,7 @@ class RangeReading:
         return min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
 
     async def _last_chunk(self, gap: Gap, counts: bool) -> Place | None:
-        """Return the missing entry with the last of several chunks; None if no checked entry does.
-
-        ``counts`` reduces the number of entries that this range can still check.
-        """
+        """Return the missing entry with the last of several chunks; ``counts`` uses up the checks."""
         try:
             for run in gap.missing:
                 for entry in range(run.first, min(run.stop, run.first + self._chunk_queries)):

@@ -64,10 +64,7 @@ class StreamCursor:
         """Create the subscription at ``position`` and return the start of the stream.
 
         The stream starts at ``places``, and in partitions where the subscription existed at its position. Messages
-        acknowledged individually after that are read again.
-
-        Raises:
-            ConfigurationError: it has consumers.
+        acknowledged individually after that are read again. Raises ConfigurationError if it has consumers.
         """
 
         async def one(topic: str) -> Place | None:
@@ -99,11 +96,8 @@ class StreamCursor:
         """Acknowledge everything before ``start``; return the topics where that failed.
 
         A failure is a warning, since the broker only retains more than necessary; ``again`` retries it. On a topic that
-        is new to the stream, or has lost the subscription, it is created first, so that the broker retains unread
-        messages.
-
-        Raises:
-            ConfigurationError: as ``begin``, only if neither method was called before.
+        is new to the stream, or has lost the subscription, it is created first. Raises as ``begin`` if that was not
+        called before.
         """
 
         async def one(topic: str) -> bool:
@@ -188,9 +182,8 @@ class StreamPlanner:
     async def initial(self) -> dict[str, Any]:
         """Return the start of a new query: its subscription's position if that exists, else that of the options.
 
-        Raises:
-            ConfigurationError: other consumers use the subscription.
-            TransportError: the broker does not answer within ``outageTimeout``, here and in the methods below.
+        Raises ConfigurationError if consumers use the subscription, and, as the methods below, TransportError if the
+        broker does not answer within ``outageTimeout``.
         """
         return await self._outage.wait(self._initial)
 
@@ -221,16 +214,10 @@ class StreamPlanner:
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         """Return the end of the batch that starts at ``written``; ``written`` itself if there is nothing or too little.
 
-        While the broker is unreachable, that is ``written`` as well: Spark then calls again, and ``report`` has the
-        reason. If Spark would not call again, this waits.
-
-        Args:
-            written: end of the previous batch. Spark has stored that it is done.
-            limited: apply the limits of the options; False: everything at once.
-
-        Raises:
-            ConfigurationError: the options have an end, and the trigger is not ``availableNow``.
-            DataLossError: a partition, or messages to read in it, no longer exist.
+        Spark has stored that the batch before is done. While the broker is unreachable, ``written`` is returned as
+        well: Spark then calls again, and ``report`` has the reason. If Spark would not call again, this waits.
+        ``limited`` applies the limits of the options. Raises ConfigurationError if the options have an end, and the
+        trigger is not ``availableNow``, and DataLossError if a partition, or messages to read in it, no longer exist.
         """
         options = self.options
         if self._until is None and (options.ending_time is not None or options.ending_offsets != LATEST):
@@ -293,10 +280,9 @@ class StreamPlanner:
         return with_behind(ends, self._behind) | more
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
-        """Return the ranges of a batch. Queries the broker only if it never did: for a batch repeated after a restart.
+        """Return the ranges of a batch; raise DataLossError if messages of it no longer exist.
 
-        Raises:
-            DataLossError: messages of the batch no longer exist.
+        Queries the broker only if it never did: for a batch repeated after a restart.
         """
         return await self._outage.wait(partial(self._ranges, start, end))
 
@@ -314,7 +300,6 @@ class StreamPlanner:
             report_loss(loss, self.options)
 
     async def _retained(self, start: Offsets) -> Container[str]:
-        """Return the topics whose subscription retains unread messages."""
         return () if self._cursor is None else await self._cursor.find_existing(start)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored]) -> bool:
