@@ -51,36 +51,36 @@ def to_java(value: Value) -> str:
 
 
 def _shortest_float(value: float) -> str:
-    """Return the shortest digits that identify a 32-bit float, and of those the nearest to it."""
+    """Return the shortest digits that identify a 32-bit float, and of those the nearest to it, as ``repr`` does."""
     if not math.isfinite(value) or value == 0:
         return repr(value)
     size = abs(value)
     for digits in range(1, 9):
         text = f"{size:.{digits - 1}e}"
         if parse_float(text) == size:
-            return text
+            break
         if math.frexp(size)[0] == 0.5:  # the floats above are further apart: try the next digit
             mantissa, _, exponent = text.partition("e")
-            above = f"{int(mantissa.replace('.', '')) + 1}e{int(exponent) - digits + 1}"
-            if parse_float(above) == size:
-                return above
-    return f"{size:.8e}"
+            text = f"{int(mantissa.replace('.', '')) + 1}e{int(exponent) - digits + 1}"
+            if parse_float(text) == size:
+                break
+    else:
+        text = f"{size:.8e}"
+    return repr(math.copysign(float(text), value))
 
 
 def _floating(value: float, shortest: str) -> str:
+    """Return Java's form of a number, from the ``repr`` of its shortest digits."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return shortest
     digits, exponent = _digits(shortest.lstrip("-"))
     if len(digits) == 1:  # Java then uses the nearest two digits: 4.9E-324, not 5.0E-324
         digits, exponent = _digits(f"{abs(value):.1e}")
-    sign = "-" if value < 0 else ""
-    if 1e-3 <= abs(value) < 1e7:
-        return sign + _plain(digits, exponent)
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
 def _digits(text: str) -> tuple[str, int]:
@@ -90,13 +90,6 @@ def _digits(text: str) -> tuple[str, int]:
     digits = (whole + fraction).lstrip("0")
     leading = len(whole + fraction) - len(digits)
     return digits.rstrip("0") or "0", int(exponent or 0) + len(whole) - 1 - leading
-
-
-def _plain(digits: str, exponent: int) -> str:
-    if exponent < 0:
-        return "0." + "0" * (-exponent - 1) + digits
-    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-    return f"{whole}.{digits[exponent + 1 :] or '0'}"
 
 
 def parse_integer(text: str | None, bits: int) -> int:
