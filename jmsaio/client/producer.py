@@ -30,7 +30,7 @@ from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import IllegalArgumentTypeError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
-from jmsaio.model.messages.kinds import Sendable, outgoing, outgoing_value, write_back
+from jmsaio.model.messages.kinds import Sendable, outgoing, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.messages.tracing import Tracing
@@ -259,7 +259,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
             target, given = self._targets.default(), destination_or_message
         else:
             target, given = self._targets.other(destination_or_message), message
-        sent, foreign = outgoing(given, log_left_out) if self._schema is None else outgoing_value(given, log_left_out)
+        sent, foreign = outgoing(given, log_left_out, has_schema=self._schema is not None)
         if properties is not None:
             sent._put_properties(properties)
         return target, given, sent, foreign

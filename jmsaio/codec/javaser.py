@@ -90,12 +90,12 @@ class _StreamWriter:
                 self.parts.append(b"\x7a" + LENGTH32.pack(len(part)))
             self.parts.append(part)
 
-    def value(self, value: Value) -> None:
+    def value(self, value: Any) -> None:
         kind = type(value)
         if value is None:
             self.parts.append(b"\x70")
         elif kind is str:
-            data = encode_mutf8(value)  # type: ignore[arg-type]  # its class is str
+            data = encode_mutf8(value)
             long = len(data) > _MAX_UTF
             self.parts.append(b"\x7c" + LENGTH64.pack(len(data)) if long else b"\x74" + LENGTH16.pack(len(data)))
             self.parts.append(data)
@@ -103,19 +103,16 @@ class _StreamWriter:
         elif kind is bytes:
             self.parts.append(b"\x75")
             self._class(CLASSES[BYTE_ARRAY])
-            self.parts += (LENGTH32.pack(len(value)), value)  # type: ignore[arg-type]  # its class is bytes
+            self.parts += (LENGTH32.pack(len(value)), value)
             self._next += 1
         else:
-            self._box(kind, value)
-
-    def _box(self, kind: type, value: Any) -> None:
-        known = BOXES.get(kind)
-        if known is None:
-            raise MessageFormatError(f"there is no Java class for {with_article(kind.__name__)}")
-        self.parts.append(b"\x73")
-        self._class(known)
-        self.parts.append(LAYOUTS[kind][0].pack(ord(value) if kind is Char else value))
-        self._next += 1
+            known = BOXES.get(kind)
+            if known is None:
+                raise MessageFormatError(f"there is no Java class for {with_article(kind.__name__)}")
+            self.parts.append(b"\x73")
+            self._class(known)
+            self.parts.append(LAYOUTS[kind][0].pack(ord(value) if kind is Char else value))
+            self._next += 1
 
     def _class(self, known: _JavaClass | None) -> None:
         while known is not None:

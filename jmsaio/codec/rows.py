@@ -34,6 +34,8 @@ from jmsaio.model.wire import (
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
 _NONE: Final = (None, None)
+_MODES: Final = {PERSISTENT: 2, NON_PERSISTENT: 1}
+_IS_TOPIC: Final = {QUEUE: False, TOPIC: True}
 
 
 class RawRow(NamedTuple):
@@ -202,7 +204,7 @@ def to_record(
     if message_id is not None:
         wire[MESSAGE_ID] = message_id
     if priority != 4 or expiration or mode != PERSISTENT:
-        headers.write_delivery(priority, _mode(mode), expiration, wire)
+        headers.write_delivery(priority, _known(_MODES, mode, "delivery_mode"), expiration, wire)
     if correlation_id is not None and correlation_bytes is not None:
         raise MessageFormatError("the row has two correlation ids: correlation_id and correlation_bytes")
     correlation = correlation_id if correlation_bytes is None else correlation_bytes
@@ -211,7 +213,7 @@ def to_record(
     if message_type is not None:
         headers.write_text(TYPE, message_type, wire)
     if reply_to is not None:
-        headers.write_reply_to(reply_to, _is_topic(reply_to_kind), namespace, wire)
+        headers.write_reply_to(reply_to, _known(_IS_TOPIC, reply_to_kind, "reply_to_kind"), namespace, wire)
     properties.write_texts(texts, words, wire)
     if object_format is not None:
         wire[bodies.OBJECT_FORMAT] = object_format
@@ -222,17 +224,8 @@ def to_record(
     return OutgoingRecord(payload, wire, key or texts.get(GROUP_ID) or None, timestamp, deliver_at, priority)
 
 
-def _mode(word: str) -> int:
-    if word == NON_PERSISTENT:
-        return 1
-    if word == PERSISTENT:
-        return 2
-    raise MessageFormatError(f"delivery_mode must be {PERSISTENT} or {NON_PERSISTENT}, not {shown(word)}")
-
-
-def _is_topic(kind: str | None) -> bool:
-    if kind == TOPIC:
-        return True
-    if kind == QUEUE:
-        return False
-    raise MessageFormatError(f"reply_to_kind must be {QUEUE} or {TOPIC}, not {shown(kind)}")
+def _known(words: Mapping[str, int], word: str | None, field: str) -> Any:
+    found = None if word is None else words.get(word)
+    if found is None:
+        raise MessageFormatError(f"{field} must be {' or '.join(words)}, not {shown(word)}")
+    return found

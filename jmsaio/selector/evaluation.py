@@ -31,14 +31,8 @@ RANKS: Final[dict[type, int]] = {
 _EXACT = 2**53
 
 
-class Mismatch:
-    """Result of arithmetic with a value that is not a number: the surrounding comparison is FALSE."""
-
-    def __repr__(self) -> str:
-        return "MISMATCH"
-
-
-MISMATCH: Final = Mismatch()
+#: Result of arithmetic with a value that is not a number: the surrounding comparison is FALSE.
+MISMATCH: Final = object()
 
 
 def rank(value: object) -> int:

@@ -117,7 +117,8 @@ class _ReaderCompiler:
         if isinstance(tree, str):
             return _PRIMITIVES.get(tree) or self._reference(tree, space)
         if isinstance(tree, list):
-            return _union([self.reader(branch, space, depth - 1) for branch in tree])
+            branches = [self.reader(branch, space, depth - 1) for branch in tree]
+            return lambda source: branches[_index(source, len(branches), "branch")](source)
         if not isinstance(tree, dict):
             raise MessageFormatError(f"{shown(tree)} is not a type")
         kind = tree.get("type")
@@ -201,10 +202,6 @@ class _ReaderCompiler:
 
         self._named[full] = read
         return read
-
-
-def _union(branches: list[Read]) -> Read:
-    return lambda source: branches[_index(source, len(branches), "branch")](source)
 
 
 def _array(read_item: Read) -> Read:

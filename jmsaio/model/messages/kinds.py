@@ -110,31 +110,37 @@ def _copy_headers(foreign: MessageLike, message: Message) -> None:
 
 def _copy_body(foreign: Any, left_out: LeftOut) -> Message:
     """Copy the first body interface that fits, starting with those that have the most methods."""
-    for needed, copy in _BODIES:
-        if all(_offers(foreign, name) for name in needed):
-            return copy(foreign)
-    return _copy_object(foreign, left_out) if _offers(foreign, "get_object") else Message()
+    if _offers(foreign, "get_map_names", "get_object"):
+        return MapMessage({name: foreign.get_object(name) for name in foreign.get_map_names()})
+    if _offers(foreign, "read_utf", "read_bytes", "reset"):
+        foreign.reset()
+        data, buffer = bytearray(), bytearray(_CHUNK)
+        while (count := foreign.read_bytes(buffer)) > 0:
+            data += buffer[:count]
+        foreign.reset()
+        return BytesMessage(data)
+    if _offers(foreign, "read_object", "reset"):
+        return StreamMessage(_read_objects(foreign))
+    if _offers(foreign, "get_text"):
+        return TextMessage(foreign.get_text())
+    if _offers(foreign, "text"):
+        return TextMessage(foreign.text)
+    if not _offers(foreign, "get_object"):
+        return Message()
+    try:
+        value = foreign.get_object()
+    except Exception as error:  # as for a property
+        left_out("the object body", error)
+        value = None
+    return ObjectMessage(value)
 
 
-def _offers(foreign: object, name: str) -> bool:
+def _offers(foreign: object, *names: str) -> bool:
     # The class is checked first: a property that raises must not look like a missing one.
-    return hasattr(type(foreign), name) or hasattr(foreign, name)
+    return all(hasattr(type(foreign), name) or hasattr(foreign, name) for name in names)
 
 
-def _copy_map(foreign: Any) -> Message:
-    return MapMessage({name: foreign.get_object(name) for name in foreign.get_map_names()})
-
-
-def _copy_bytes(foreign: Any) -> Message:
-    foreign.reset()
-    data, buffer = bytearray(), bytearray(_CHUNK)
-    while (count := foreign.read_bytes(buffer)) > 0:
-        data += buffer[:count]
-    foreign.reset()
-    return BytesMessage(data)
-
-
-def _copy_stream(foreign: Any) -> Message:
+def _read_objects(foreign: Any) -> list[Any]:
     foreign.reset()
     values = []
     while True:
@@ -144,29 +150,7 @@ def _copy_stream(foreign: Any) -> Message:
             if "EOF" not in type(error).__name__:  # other libraries have their own class for the end
                 raise
             foreign.reset()
-            return StreamMessage(values)
-
-
-def _copy_text(foreign: Any) -> Message:
-    return TextMessage(foreign.get_text() if _offers(foreign, "get_text") else foreign.text)
-
-
-def _copy_object(foreign: Any, left_out: LeftOut) -> Message:
-    try:
-        value = foreign.get_object()
-    except Exception as error:  # as for a property
-        left_out("the object body", error)
-        value = None
-    return ObjectMessage(value)
-
-
-_BODIES: Final[tuple[tuple[tuple[str, ...], Callable[[Any], Message]], ...]] = (
-    (("get_map_names", "get_object"), _copy_map),
-    (("read_utf", "read_bytes", "reset"), _copy_bytes),
-    (("read_object", "reset"), _copy_stream),
-    (("get_text",), _copy_text),
-    (("text",), _copy_text),
-)
+            return values
 
 
 def write_back(foreign: object, headers: Headers) -> None:
@@ -230,22 +214,21 @@ Sendable = (
 _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
 
-def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """Return the message to send, and whether it was created from another library's message; see ``adopt``."""
+def outgoing(given: object, left_out: LeftOut = _unsaid, *, has_schema: bool = False) -> tuple[Message, bool]:
+    """Return the message to send, and whether it was created from another library's message; see ``adopt``.
+
+    With ``has_schema`` the producer's schema decides which bodies fit.
+    """
     if isinstance(given, str):  # by far the most frequent body, so it skips the other checks
         return TextMessage(given), False
     if isinstance(given, Message):
         return given, False
     if given is None:
         raise MessageFormatError("the message to send is None; for an empty text message send TextMessage(None)")
-    foreign = is_foreign(given)
-    return adopt(given, left_out) if foreign else message_for(given), foreign
-
-
-def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """Return the message to send as ``outgoing``, for a producer whose schema decides which bodies fit."""
-    if given is None or isinstance(given, str | Message) or is_foreign(given):
-        return outgoing(given, left_out)
+    if is_foreign(given):
+        return adopt(given, left_out), True
+    if not has_schema:
+        return message_for(given), False
     message = ObjectMessage()
     message._content = given
     return message, False
