@@ -20,7 +20,6 @@ from jmsaio.client.lifetime.scope import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, parse_selector, plan
-from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec import RecordSource, decode_with
 from jmsaio.codec.headers import due
 from jmsaio.config import ConsumerConfig
@@ -34,13 +33,13 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.arguments import shown
-from jmsaio.model.destinations import Destination, Queue, resolve, without_query
+from jmsaio.model.destinations import Destination, Queue, without_query
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Browsable, Cursor, Reader, ReaderOptions, StartPosition
+from jmsaio.transport.base import Cursor, Reader, ReaderOptions, StartPosition, Subscription
 from jmsaio.transport.subscriptions import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
@@ -166,16 +165,18 @@ class QueueBrowser(AsyncClosing):
         connection = self._runtime.connection
         config = connection.configuration
         limit = config.queue_browser_read_max
-        consumer = config.consumer.merge(resolve(self._queue, config.system_namespace).overrides)
-        if consumer.use_schema:
+        request = ConsumerRequest(self._queue, ConsumerKind.QUEUE)
+        subscription = plan(request, connection.client_id, config, self._runtime.mode, "")
+        use_schema = subscription.config.use_schema
+        if use_schema:
             check_schemas(connection.transport.admin)
         source = RecordSource(
-            without_query(self._queue), config.system_namespace, connection.schemas.reader, consumer.use_schema
+            without_query(self._queue), config.system_namespace, connection.schemas.reader, use_schema
         )
         examined = 0
         started = connection.timers.milliseconds()
-        wanted = Filter(self._selector, subscription=await self._read_selectors())
-        async with aclosing(self._records(started)) as records:
+        wanted = Filter(self._selector, subscription=await connection.selectors.open(subscription))
+        async with aclosing(self._records(subscription, started)) as records:
             async for record in records:
                 examined += 1
                 try:
@@ -193,19 +194,6 @@ class QueueBrowser(AsyncClosing):
         for message in await self.get_enumeration():
             yield message
 
-    async def _read_selectors(self) -> SubscriptionSelectors:
-        """Return the selectors that operators have set on the queue's subscription."""
-        connection = self._runtime.connection
-        return await connection.selectors.open(
-            plan(
-                ConsumerRequest(self._queue, ConsumerKind.QUEUE),
-                connection.client_id,
-                connection.configuration,
-                self._runtime.mode,
-                "",
-            )
-        )
-
     def _open(self, record: ReceivedRecord, now: int, source: RecordSource, wanted: Filter) -> Message | None:
         try:
             if due(record, now):
@@ -218,7 +206,7 @@ class QueueBrowser(AsyncClosing):
             self._runtime.connection.reports.add(error, about={**self._runtime.where(), **about})
             return None
 
-    async def _records(self, started: int) -> AsyncGenerator[ReceivedRecord, None]:
+    async def _records(self, subscription: Subscription, started: int) -> AsyncGenerator[ReceivedRecord, None]:
         connection = self._runtime.connection
         broker = connection.transport.browsable
         if broker is None:
@@ -226,15 +214,13 @@ class QueueBrowser(AsyncClosing):
                 "browsing needs the admin interface, except with transport=wire; set jms.usePulsarAdmin=true and "
                 "webServiceUrl"
             )
-        config = connection.configuration
-        resolved = resolve(self._queue, config.system_namespace)
-        name = config.queue_subscription(resolved.subscription)
-        await _settle(connection, resolved.topics, name)
-        consumer = config.consumer.merge(resolved.overrides)
-        for topic in await list_topics(broker, resolved):
+        await _settle(connection, subscription.topics, subscription.name)
+        for topic in await list_topics(broker, subscription):
             for part in await list_partitions(broker, topic):
-                cursor = await _cursor(broker, part, name)
-                async with aclosing(self._read(part, cursor, started, consumer)) as records:
+                cursor = None
+                with suppress(NotFoundError):
+                    cursor = await broker.cursor(part, subscription.name)
+                async with aclosing(self._read(part, cursor, started, subscription.config)) as records:
                     async for record in records:
                         yield record
 
@@ -313,10 +299,3 @@ async def _next_records(
         f"browsing {topic}: no message was received for {timeout:g} s, although the last one is {end}; browse again, "
         "and see the broker's log if this persists"
     )
-
-
-async def _cursor(broker: Browsable, topic: str, name: str) -> Cursor | None:
-    try:
-        return await broker.cursor(topic, name)
-    except NotFoundError:
-        return None
