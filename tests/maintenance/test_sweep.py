@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, subscription_name
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, plan
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.maintenance.sweep import TOPIC_PREFIX, Leftover, delete_leftovers, find_leftovers
@@ -24,8 +24,9 @@ ND = "jmsaio-nd-1"
 
 def test_the_names_are_those_that_clients_give() -> None:
     assert topic_names.QUEUE_PREFIX.startswith(TOPIC_PREFIX) and topic_names.TOPIC_PREFIX.startswith(TOPIC_PREFIX)
-    simple = subscription_name(ConsumerRequest(jmsaio.Topic("t"), ConsumerKind.SIMPLE), None, load("memory:"), "unique")
-    assert simple == f"{topic_names.SUBSCRIPTION_PREFIX}unique"
+    request = ConsumerRequest(jmsaio.Topic("t"), ConsumerKind.SIMPLE)
+    planned = plan(request, None, load("memory:"), jmsaio.AcknowledgeMode.AUTO, "unique")
+    assert planned.name == f"{topic_names.SUBSCRIPTION_PREFIX}unique"
 
 
 @attrs.define

@@ -71,8 +71,11 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         inbox = runtime.inboxes.take_over(subscription)
         if inbox is not None:
             undo.push_async_callback(_put_back, runtime, inbox)
-        free_name = _claim_name(connection, request, subscription) if request.kind in NAMED else None
-        if free_name is not None:
+        free_name = None
+        if request.kind in NAMED:
+            topics = subscription.topics or (subscription.pattern or "",)
+            use = ActiveSubscription(request.kind, topics, request.selector)
+            free_name = claim_subscription(connection.broker, subscription.name, use)
             undo.callback(free_name)
         if inbox is not None:
             await _resume(inbox.settlement.own, subscription.metadata.get(CLIENT_SELECTOR), config.operation_timeout)
@@ -153,16 +156,6 @@ async def subscribe(
     for topic in wanted.topics:
         await transport.admin.create_subscription(topic, wanted.name, wanted.position)
     return await subscribe(transport, wanted, wake, False, reports)
-
-
-def _claim_name(
-    connection: ConnectionRuntime, request: ConsumerRequest, subscription: Subscription
-) -> Callable[[], None]:
-    """Claim the name of a named subscription in this process; return the function that releases it."""
-    topics = subscription.topics or (subscription.pattern or "",)
-    shared = request.kind is not ConsumerKind.DURABLE
-    use = ActiveSubscription(request.kind, topics, request.selector, request.no_local, shared)
-    return claim_subscription(connection.broker, subscription.name, use)
 
 
 def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:

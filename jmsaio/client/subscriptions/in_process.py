@@ -42,13 +42,11 @@ _subscriptions: dict[tuple[str, str], list[ActiveSubscription]] = {}  # one for 
 
 @attrs.frozen(eq=False)
 class ActiveSubscription:
-    """A consumer's use of a subscription: its kind, and the topics (or pattern) and options that it asked for."""
+    """A consumer's use of a subscription: its kind, its topics (or pattern) and its selector."""
 
     kind: ConsumerKind
     topics: tuple[str, ...]
     selector: str | None
-    no_local: bool
-    shared: bool
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
@@ -77,7 +75,7 @@ def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Calla
     uses = _subscriptions.setdefault((broker, name), [])
     kind = use.kind.value
     for first in uses[:1]:
-        if not (use.shared and first.shared and first.kind is use.kind):
+        if first.kind is not use.kind or use.kind is ConsumerKind.DURABLE:
             raise JMSError(
                 f"the {kind} subscription {shown(name)} is in use by another consumer; close it first, or use another "
                 "name"
@@ -98,11 +96,6 @@ def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Calla
     return release
 
 
-def is_active(broker: str, name: str) -> bool:
-    """Return whether a consumer of this process uses the subscription."""
-    return (broker, name) in _subscriptions
-
-
 #: Maximum number of topics queried concurrently: a namespace can have thousands.
 _AT_ONCE = 8
 
@@ -115,7 +108,7 @@ async def unsubscribe(
     queue = subscription == config.queue_subscription_name
     if not isinstance(name, str) or not name or queue or broker_name_problem(subscription) is not None:
         raise InvalidDestinationError(f"{shown(name)} is not the name of a durable subscription")
-    if is_active(broker, subscription):
+    if (broker, subscription) in _subscriptions:
         raise IllegalStateError(
             f"the subscription {shown(name)} has an active consumer, or unsettled messages; close and settle it first"
         )

@@ -116,20 +116,6 @@ def check(request: ConsumerRequest, client_id: str | None, strict_client_id: boo
         raise IllegalStateError("an unshared durable subscription needs a client id; set client_id on the connection")
 
 
-def subscription_name(
-    request: ConsumerRequest,
-    client_id: str | None,
-    config: Configuration,
-    unique: str,
-    non_durable: Container[SubscriptionType] = (),
-) -> str:
-    """Return the name of the Pulsar subscription of a topic's consumer."""
-    if request.kind is ConsumerKind.SIMPLE:
-        return unique if _type(request.kind, config) in non_durable else f"{SUBSCRIPTION_PREFIX}{unique}"
-    name = durable_name(client_id, request.name or "")
-    return f"{name}-nd" if request.kind is ConsumerKind.SHARED else name
-
-
 def durable_name(client_id: str | None, name: str) -> str:
     """Return the name of a durable subscription's Pulsar subscription."""
     return name if client_id is None else f"{client_id}_{name}"
@@ -158,8 +144,12 @@ def plan(
         position = StartPosition.EARLIEST
     else:
         check(request, client_id, config.strict_client_id)
-        name = subscription_name(request, client_id, config, unique, non_durable)
         subscription_type, position = _type(request.kind, config), StartPosition.LATEST
+        if request.kind is ConsumerKind.SIMPLE:
+            name = unique if subscription_type in non_durable else f"{SUBSCRIPTION_PREFIX}{unique}"
+        else:
+            name = durable_name(client_id, request.name or "")
+            name += "-nd" if request.kind is ConsumerKind.SHARED else ""
     durable = request.kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
     consumer = config.consumer.merge(resolved.overrides)
     metadata = {

@@ -95,22 +95,20 @@ async def test_a_durable_subscription_and_one_that_is_not_never_share_a_name(
 SHARED, DURABLE = ConsumerKind.SHARED, ConsumerKind.DURABLE
 
 
-def use(
-    kind: ConsumerKind = SHARED, selector: str | None = None, shared: bool = True, topic: str = "t"
-) -> in_process.ActiveSubscription:
-    return in_process.ActiveSubscription(kind, (topic,), selector, False, shared)
+def use(kind: ConsumerKind = SHARED, selector: str | None = None, topic: str = "t") -> in_process.ActiveSubscription:
+    return in_process.ActiveSubscription(kind, (topic,), selector)
 
 
 def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> None:
     broker = name("broker")
     first, second = (in_process.claim_subscription(broker, "s", use()) for _ in range(2))
-    assert in_process.is_active(broker, "s") and not in_process.is_active(name("other"), "s")
+    assert (broker, "s") in in_process._subscriptions and (name("other"), "s") not in in_process._subscriptions
     for _ in range(2):
         first()
-        assert in_process.is_active(broker, "s")
+        assert (broker, "s") in in_process._subscriptions
     for _ in range(2):
         second()
-        assert not in_process.is_active(broker, "s")
+        assert (broker, "s") not in in_process._subscriptions
 
 
 @pytest.mark.parametrize(
@@ -119,7 +117,7 @@ def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> 
         (use(selector="x"), "is active with topic"),
         (use(topic="other"), "is active with topic"),
         (use(ConsumerKind.SHARED_DURABLE), "in use by another consumer"),
-        (use(shared=False), "in use by another consumer"),
+        (use(DURABLE), "in use by another consumer"),
     ],
 )
 def test_a_second_consumer_has_the_kind_topic_and_selector_of_the_first(
@@ -130,13 +128,13 @@ def test_a_second_consumer_has_the_kind_topic_and_selector_of_the_first(
     with pytest.raises(jmsaio.JMSError, match=why):
         in_process.claim_subscription(broker, "s", second)
     release()
-    assert not in_process.is_active(broker, "s")
+    assert (broker, "s") not in in_process._subscriptions
 
 
 def test_an_unshared_subscription_has_one_consumer(name: Name) -> None:
     broker = name("broker")
-    release = in_process.claim_subscription(broker, "s", use(DURABLE, shared=False))
-    for second in (use(DURABLE, shared=False), use(DURABLE)):
+    release = in_process.claim_subscription(broker, "s", use(DURABLE))
+    for second in (use(DURABLE), use()):
         with pytest.raises(jmsaio.JMSError, match="in use by another consumer"):
             in_process.claim_subscription(broker, "s", second)
     release()
@@ -349,7 +347,7 @@ async def test_nothing_is_deleted_when_one_of_several_topics_is_in_use() -> None
 async def test_one_that_this_process_uses_is_refused_before_the_broker_is_asked(name: Name_unsubscribe) -> None:
     broker = name("broker")
     release = in_process.claim_subscription(
-        broker, "sub", in_process.ActiveSubscription(ConsumerKind.DURABLE, ("t",), None, no_local=False, shared=False)
+        broker, "sub", in_process.ActiveSubscription(ConsumerKind.DURABLE, ("t",), None)
     )
     with pytest.raises(jmsaio.IllegalStateError, match="active consumer, or unsettled"):
         await unsubscribe(None, load("memory:"), broker, None, "sub", jmsaio.Topic("t"))
