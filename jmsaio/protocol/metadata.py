@@ -74,27 +74,22 @@ def encode_metadata(metadata: Metadata) -> bytes:
 
 def _rest_of(metadata: Metadata) -> bytes:
     made = []
-    if metadata.schema_version is not None:
-        made.append(_bytes(b"\x82\x01", metadata.schema_version))
-    if metadata.deliver_at_time is not None:
-        made.append(b"\x98\x01" + varint(metadata.deliver_at_time & MASK_64))
-    if metadata.txn is not None:
-        made.append(b"\xb0\x01" + varint(metadata.txn.least) + b"\xb8\x01" + varint(metadata.txn.most))
-    if metadata.highest_sequence_id:
-        made.append(b"\xc0\x01" + varint(metadata.highest_sequence_id))
-    if metadata.null_value:
-        made.append(b"\xc8\x01\x01")
-    if metadata.uuid is not None:
-        made.append(_bytes(b"\xd2\x01", metadata.uuid.encode()))
-    if metadata.num_chunks_from_msg is not None:
-        made.append(b"\xd8\x01" + varint(metadata.num_chunks_from_msg))
-    if metadata.total_chunk_msg_size is not None:
-        made.append(b"\xe0\x01" + varint(metadata.total_chunk_msg_size))
-    if metadata.chunk_id is not None:
-        made.append(b"\xe8\x01" + varint(metadata.chunk_id))
+    for tag, value, usual in zip(_RARE, metadata[10:], _NO_REST, strict=True):
+        if value == usual:
+            continue
+        if isinstance(value, TxnId):
+            made.append(b"\xb0\x01" + varint(value.least) + b"\xb8\x01" + varint(value.most))
+        elif isinstance(value, int):
+            made.append(tag + varint(value & MASK_64))
+        elif value is not None:
+            made.append(_bytes(tag, value.encode() if isinstance(value, str) else value))
     return b"".join(made)
 
 
+#: Tags of the fields that few messages have, in the order of ``Metadata``; the id of a transaction has two.
+_RARE: Final = (
+    b"\x82\x01", b"\x98\x01", b"", b"\xc0\x01", b"\xc8\x01", b"\xd2\x01", b"\xd8\x01", b"\xe0\x01", b"\xe8\x01"
+)  # fmt: skip
 _NO_REST = Metadata("", 0, 0)[10:]
 
 

@@ -86,11 +86,6 @@ class Transacting(Generic[Work]):
     unanswered: int = attrs.field(default=0, init=False)
     _parts: dict[Hashable, list[Work] | None] = attrs.field(factory=dict, init=False)  # None: registered
 
-    @property
-    def parts(self) -> list[Hashable]:
-        """The parts that are registered, or were asked to be."""
-        return list(self._parts)
-
     def step(self, event: Event) -> State:
         state = self.state = TRANSITIONS[self.state, event]
         return state

@@ -67,7 +67,7 @@ class Registration:
         self._producer = producer
         self._refused = refused
         self._opened: asyncio.Future[None] = client.loop.create_future()
-        self._ended: asyncio.Future[tuple[JMSError, str]] = client.loop.create_future()
+        self._ended: asyncio.Future[str] = client.loop.create_future()
         self._task: asyncio.Task[None] | None = None
         self._timeout = 0.0
         self._limit: asyncio.Timeout | None = None  # of an opening
@@ -112,7 +112,7 @@ class Registration:
         """End on this connection. ``assigned``: URL of the broker that takes over, "" if unknown."""
         self.connection = None
         if not self._ended.done():
-            self._ended.set_result((error, assigned))
+            self._ended.set_result(assigned)
 
     def migrated(self, cluster: str) -> None:
         self._cluster = cluster
@@ -189,7 +189,7 @@ class Registration:
             begun = loop.time()
             if not self._opened.done():
                 self._opened.set_result(None)
-            _, assigned = await self._ended
+            assigned = await self._ended
             failures = 0 if loop.time() - begun >= STABLE else failures + 1
 
     async def _register(self, connection: Connection) -> None:

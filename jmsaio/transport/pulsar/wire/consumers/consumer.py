@@ -35,12 +35,6 @@ from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord,
 from jmsaio.transport.waiting import to_the_end
 
 _log = logging.getLogger(__name__)
-_TYPES: Final = {
-    SubscriptionType.EXCLUSIVE: SubType.Exclusive,
-    SubscriptionType.SHARED: SubType.Shared,
-    SubscriptionType.FAILOVER: SubType.Failover,
-    SubscriptionType.KEY_SHARED: SubType.Key_Shared,
-}
 #: States of a record that an application or this client has: its consumer returns it on close.
 _OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life.IN_TRANSACTION))
 #: Seconds before a stopped consumer returns an entry that it returned before, at first and at most.
@@ -100,7 +94,7 @@ class Consumer:
         earliest = wanted.position is StartPosition.EARLIEST
         asked = connection.request(
             f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
-            topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]),
+            topic=self.topic, subscription=wanted.name, sub_type=int(SubType[wanted.type.value]),
             consumer_id=self._at.number, consumer_name=config.consumer_name,
             priority_level=config.priority_level or None, metadata=key_values(metadata),
             read_compacted=config.read_compacted or None,

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from typing import Final
 
@@ -31,12 +30,7 @@ _PAUSE: Final = 1.0
 
 
 class WireReceiver:
-    """Receives from one subscription. Opened by ``WireTransport.open_receiver``.
-
-    Attributes:
-        after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
-            receiver could not delete it because it had others.
-    """
+    """Receives from one subscription. Opened by ``WireTransport.open_receiver``."""
 
     def __init__(
         self, client: Client, subscription: Subscription, wake: Wake, letters: DeadLetters | None,
@@ -49,11 +43,11 @@ class WireReceiver:
         self._on_closed = closed
         self._consumers: list[Consumer] = []
         self._by_topic: dict[str, Consumer] = {}
+        # Called last, with the remaining seconds, if a subscription that ends now could not be deleted here.
         self.after_close: Callable[[float], Awaitable[None]] | None = None
         self._refusals: set[str] = set()  # topics whose consumers the broker refuses for now
         self._first = 0  # the consumer that is asked first
         self._growth: asyncio.Task[None] | None = None
-        self._resumed = asyncio.Event()  # new topics were left out while it was stopped
         self._stopped = False
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
@@ -106,10 +100,7 @@ class WireReceiver:
         """Add consumers for new partitions, and new topics of a pattern, from time to time."""
         pause = interval
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._resumed.wait()
-            self._resumed.clear()
+            await asyncio.sleep(pause)
             pause = interval
             try:
                 known: set[str] = set(self._by_topic)
@@ -256,7 +247,6 @@ class WireReceiver:
             self.subscription = self.subscription.showing(selector)
             await together(consumer.resume(timeout, self.subscription) for consumer in self._consumers)
             self._stopped = False
-            self._resumed.set()
 
     async def aclose(self, timeout: float) -> None:
         if self._closing is None:

@@ -298,9 +298,6 @@ class Transactions:
         self._beginning: set[_Begun] = set()
         self._closing = False
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     async def ready(self, timeout: float) -> None:
         await self._coordinators.ready(timeout)
 
