@@ -10,9 +10,11 @@ import anyio
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.base import Transport
-from jmsaio.transport.pulsar.native.binding import SUPPORTED
 
-__all__ = ["open_transport"]
+__all__ = ["SUPPORTED", "open_transport"]
+
+#: Supported versions of pulsar-client.
+SUPPORTED = ">=3.13,<4"
 
 
 async def open_transport(config: Configuration) -> Transport:

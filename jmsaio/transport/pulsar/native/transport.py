@@ -43,7 +43,6 @@ from jmsaio.transport.names import CLIENT, process_name, unique_name
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.dead_letters import LetterSubscriptions
-from jmsaio.transport.pulsar.native.binding.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.binding.bridge import (
     Bridge,
     NativeClient,
@@ -95,7 +94,6 @@ class PulsarTransport:
             stores_properties=config.use_pulsar_admin,
             replaces_properties=config.use_pulsar_admin,
         )
-        check_message_ids()
         self._bridge = Bridge()
         self.clock = self._bridge.clock
         native = client_configuration(config)
@@ -146,9 +144,7 @@ class PulsarTransport:
         return f"<PulsarTransport {self._config.service_url}, {state}>"
 
     async def check_reachable(self) -> None:
-        """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``, if there is one.
-
-        From then on the connection is watched.
+        """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``; then watch it.
 
         Addresses that stay silent for ``connectionTimeoutMs`` end the wait.
 
@@ -269,11 +265,7 @@ class PulsarTransport:
     async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str, topic: str | None) -> Opened:
         """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s.
 
-        Raises:
-            JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
-            BrokerUnavailableError: the broker can't be reached, and why.
-
-        Cancellation: the opening is cancelled.
+        Raises JMSSecurityError, or BrokerUnavailableError with the reason. Cancelling cancels the opening.
         """
         try:
             opened = await _first(opening, self._probe.until_refused(_OPENING))

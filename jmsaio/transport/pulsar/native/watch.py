@@ -89,27 +89,15 @@ class Question:
 
 @attrs.define(eq=False)
 class Watch:
-    """Watches the senders and receivers of one transport.
-
-    Args:
-        address: address of the broker, for messages.
-        senders: returns the open senders.
-        receivers: returns the open receivers.
-        ask_broker: starts a request that needs no consumer, with the native callback.
-        admin: admin interface to find out why a subscription is missing, or None.
-        refusal: checks within a second whether the broker refuses the credentials (``Probe.refusal``).
-
-    Attributes:
-        listeners: called with each change.
-    """
+    """Watches the senders and receivers of one transport; ``listeners`` are called with each change."""
 
     bridge: Bridge
-    address: str
+    address: str  # for messages
     senders: Callable[[], Sequence[PulsarSender]]
     receivers: Callable[[], Sequence[PulsarReceiver]]
-    ask_broker: Callable[[Callable[..., None]], object]
+    ask_broker: Callable[[Callable[..., None]], object]  # starts a request that needs no consumer
     admin: Admin | None = None
-    refusal: Callable[[], Awaitable[JMSError | None]] | None = None
+    refusal: Callable[[], Awaitable[JMSError | None]] | None = None  # checks within a second, as ``Probe.refusal``
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: float | None = attrs.field(default=None, init=False)
@@ -132,12 +120,10 @@ class Watch:
         self._stalled = StalledReceivers(self.admin)
 
     def start(self) -> None:
-        """Start to check every second. Idempotent."""
         if self._task is None:
             self._task = self.bridge.loop.create_task(self._run(), name="jmsaio watch")
 
     async def aclose(self) -> None:
-        """Stop checking. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -329,10 +315,7 @@ class MissingReceivers:
     _missing: dict[PulsarReceiver, Missing] = attrs.field(factory=dict, init=False)
 
     def check(self, now: float, receivers: Sequence[PulsarReceiver], log: int) -> None:
-        """Record the open receivers with disconnected consumers, and report those that are complete again.
-
-        ``log``: number of lines in pulsar-client's log at the previous check.
-        """
+        """Record the open receivers with disconnected consumers, and report those that are complete again."""
         for receiver in [each for each in self._missing if each not in receivers]:
             del self._missing[receiver]
         for receiver in receivers:
@@ -398,7 +381,7 @@ def _refusal(receiver: PulsarReceiver, missing: Missing) -> Refusal | None:
     subscription = receiver.subscription
     denied = NATIVE_LOG.refusals_of_topics(missing.log)
     for topic in _lost_topics(receiver) if subscription.pattern is None else (None,):
-        found = NATIVE_LOG.refusal_of_return(missing.log, topic, subscription.name) or denied.get(topic or "")
+        found = NATIVE_LOG.refusal(missing.log, topic, subscription.name, "consumer") or denied.get(topic or "")
         if found is not None:
             return found
     return None
@@ -442,16 +425,13 @@ class StalledReceivers:
                     self._quiet[key] = Quiet(now + STATS_INTERVAL, received_count)
                 elif now >= quiet.due:
                     due.append((quiet, receiver, native))
-        if due:
-            await self._check_one(self.admin, now, *min(due, key=lambda one: one[0].due))
-
-    async def _check_one(
-        self, admin: Admin, now: float, quiet: Quiet, receiver: PulsarReceiver, native: ConsumerHandle
-    ) -> None:
+        if not due:
+            return
+        quiet, receiver, native = min(due, key=lambda one: one[0].due)
         topic, name = str(native.topic()), receiver.subscription.name
         quiet.due = now + STATS_PAUSE
         try:
-            found = await _stats(admin, topic, name)
+            found = await _stats(self.admin, topic, name)
         except JMSError:  # no REST interface or no permission: nothing is detected
             return
         quiet.due = now + STATS_INTERVAL
@@ -463,8 +443,6 @@ class StalledReceivers:
             _log.warning(
                 "subscription %s of %s is subscribed again: its consumer is the active one and has a backlog, but gets "
                 "nothing; if this is the broker's failover, activeConsumerFailoverDelayTimeMillis=0 prevents it",
-                name,
-                topic,
-                extra=log_fields(destination=topic, subscription=name),
-            )
+                name, topic, extra=log_fields(destination=topic, subscription=name),
+            )  # fmt: skip
             receiver.renew()

@@ -11,19 +11,12 @@ between are known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata
 
 import _pulsar
 
-from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import EntryId
-from jmsaio.transport.pulsar.native.binding import SUPPORTED
+from jmsaio.protocol.fields import walk
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle, MessageIdHandle
-
-#: ``MessageIdData``: ledger 7, entry 300, partition 2, index 5 in a batch of 9.
-_SAMPLE = bytes((0x08, 7, 0x10, 0xAC, 0x02, 0x18, 2, 0x20, 5, 0x30, 9))
-#: ``MessageIdData``: ledger 7, entry 9, the last chunk of a message whose first one is entry 200 of ledger 6.
-_CHUNKED = bytes((0x08, 7, 0x10, 9, 0x3A, 5, 0x08, 6, 0x10, 0xC8, 0x01))
 
 
 class BatchAcker:
@@ -54,21 +47,15 @@ class BatchAcker:
 
     @property
     def entry(self) -> EntryId:
-        """Ledger and entry."""
         return self._ids[:2]
 
     def whole(self) -> MessageIdHandle:
-        """Return the ``_pulsar.MessageId`` of the whole entry."""
         ledger, entry, partition = self._ids
         whole: MessageIdHandle = _pulsar.MessageId(partition, ledger, entry, -1)
         return whole
 
     def extend(self, natives: Sequence[MessageHandle], start: int) -> int:
-        """Add the messages that continue this entry.
-
-        Returns:
-            The index in ``natives`` after the last of them: ``start`` if there are none.
-        """
+        """Add the messages that continue this entry; return the index after them, ``start`` if there are none."""
         end = min(len(natives), start + self._size - self._next)
         if end == start or not self._is_at(natives[start], self._next):
             return start
@@ -110,69 +97,21 @@ def directly_follows(message_id: MessageIdHandle, last: MessageIdHandle) -> bool
     return is_next_entry and last.batch_index() + 1 >= batch_size(last)
 
 
-def check_message_ids() -> None:
-    """Check that this version of pulsar-client writes message ids in the form that this module reads.
-
-    pulsar-client has no accessor for the number of records in a batch, or for the first chunk of a message, so they are
-    read from an id's serialized form, which is Pulsar's ``MessageIdData``. Called once for each transport.
-
-    Raises:
-        ConfigurationError: it does not; the error names the installed version and the supported ones.
-    """
-    try:
-        one, last = map(_pulsar.MessageId.deserialize, (_SAMPLE, _CHUNKED))
-        read = one.ledger_id(), one.entry_id(), one.partition(), one.batch_index(), batch_size(one), first_chunk(last)
-    except Exception as error:
-        raise _unreadable() from error
-    if read != (7, 300, 2, 5, 9, (6, 200)):
-        raise _unreadable()
-
-
-def _unreadable() -> ConfigurationError:
-    installed = metadata.version("pulsar-client")
-    return ConfigurationError(
-        f"pulsar-client {installed} writes message ids in a form that jmsaio can't read; install pulsar-client "
-        f"{SUPPORTED}"
-    )
+#: Tags of ``MessageIdData``: batch size, first chunk of a message; and of the latter, ledger and entry.
+_BATCH_SIZE, _FIRST_CHUNK, _LEDGER, _ENTRY = 0x30, 0x3A, 0x08, 0x10
 
 
 def batch_size(message_id: MessageIdHandle) -> int:
-    """Return the batch size of a native id: field 6 of ``MessageIdData``; 0 if it is missing."""
-    size, _ = _read(message_id.serialize(), 6)
-    return size
+    """Return the batch size of a native id, read from its serialized form; 0 if it is missing."""
+    data = message_id.serialize()
+    return next((value for tag, value, _ in walk(data, 0, len(data)) if tag == _BATCH_SIZE), 0)
 
 
 def first_chunk(message_id: MessageIdHandle) -> EntryId | None:
-    """Return the entry of a message's first chunk: field 7 of ``MessageIdData``; None if it has no chunks."""
+    """Return the entry of a message's first chunk; None if it has no chunks."""
     data = message_id.serialize()
-    length, start = _read(data, 7)
-    first = data[start : start + length]
-    return (_read(first, 1)[0], _read(first, 2)[0]) if first else None
-
-
-def _read(data: bytes, field: int) -> tuple[int, int]:
-    """Return a field of ``MessageIdData`` that follows numbers: its value or length, and the position after that.
-
-    (0, 0) if it is missing.
-    """
-    position = 0
-    while position < len(data):
-        key, position = _number(data, position)
-        value, position = _number(data, position)
-        if key >> 3 == field:
-            return value, position
-        if key & 7 != 0:
-            break
-    return 0, 0
-
-
-def _number(data: bytes, position: int) -> tuple[int, int]:
-    """Return a number of variable length, and the position after it."""
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
+    for tag, start, end in walk(data, 0, len(data)):
+        if tag == _FIRST_CHUNK:
+            first = {part: value for part, value, _ in walk(data, start, end)}
+            return first[_LEDGER], first[_ENTRY]
+    return None

@@ -21,7 +21,7 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import _pulsar
@@ -41,7 +41,7 @@ Opened = TypeVar("Opened", bound=ClosableHandle)
 
 
 def ignore(*answer: object) -> None:
-    """Ignore the answer: native callback for an operation whose outcome is not needed."""
+    """Native callback for an operation whose outcome is not needed."""
 
 
 def close_late(native: ClosableHandle) -> None:
@@ -50,7 +50,7 @@ def close_late(native: ClosableHandle) -> None:
 
 
 class NativeHolder(Protocol):
-    """An object that holds a native producer, consumer or reader; ``release`` drops it when it is closed."""
+    """An object that drops its native producer, consumer or reader in ``release``, after its close."""
 
     def release(self) -> None: ...
 
@@ -66,12 +66,10 @@ class Bridge:
     """One event loop, the native threads of one client, and pending operations between them.
 
     Attributes:
-        loop: event loop whose thread runs everything except native callbacks.
-        clock: the clock of that loop.
-        thread: identifier of that thread.
+        thread: identifier of the loop's thread, which runs everything except native callbacks.
         failure: error raised by the transport's operations now: a class and its text, or None while it is open.
         captures_log: whether the native client's log is read by ``native_log``.
-        retained: closed native objects that pulsar-client might still use (``retain``), by their identity.
+        retained: closed native objects that pulsar-client might still use, by their identity.
     """
 
     def __init__(self) -> None:
@@ -116,12 +114,10 @@ class Bridge:
         return task
 
     async def all_ended(self, timeout: float) -> None:
-        """Wait for the end of the tasks that ``close`` cancelled."""
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
 
     def made(self, part: NativeHolder) -> None:
-        """Register a part for ``release``."""
         self._parts.add(part)
         holds_native(part)
 
@@ -154,10 +150,7 @@ class Bridge:
     ) -> asyncio.Future[Any]:
         """Start a native operation at once, with the native callback; return a future of its answer.
 
-        Args:
-            start: starts the operation.
-            what: description of the operation, for errors.
-            discard: called with a result that arrives after the future was cancelled.
+        ``discard`` is called with a result that arrives after the future was cancelled.
         """
         future: asyncio.Future[Any] = self.loop.create_future()
 
@@ -174,7 +167,7 @@ class Bridge:
             else:
                 _fail(future, translate(answer[0], what))
 
-        start(_Callback(self, arrived))  # which answers by way of the loop
+        start(_once(self.post, arrived))
         self._pending[future] = what
         return future
 
@@ -187,76 +180,65 @@ class Bridge:
     ) -> Any:
         """Start a native operation as ``start``, and wait up to ``timeout`` seconds for its answer.
 
-        Raises:
-            OperationTimeoutError: no answer in time.
-            JMSError: the translated error.
-
-        Cancellation: with ``discard``, waits up to 2 seconds for the answer, so that nothing is opened afterwards.
+        Raises OperationTimeoutError without an answer in time, or the translated error. Cancelled, and with
+        ``discard``, it waits up to 2 seconds for the answer, so that nothing is opened afterwards.
         """
         future = self.start(start, what, discard)
         try:
             with anyio.fail_after(max(0.0, timeout)):
-                return await asyncio.shield(future)
+                await asyncio.wait([future])
         except TimeoutError:
-            if discard is not None:
-                _discard(future, discard)  # it might have arrived in the same turn of the loop
+            drop(future, discard or ignore)  # it might have arrived in the same turn of the loop
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         except asyncio.CancelledError:
             if discard is not None and not future.done():
                 with anyio.move_on_after(LINGER, shield=True):
                     await asyncio.wait([future])
-            if discard is not None:
-                _discard(future, discard)
+            drop(future, discard or ignore)
             raise
-        finally:
-            if not future.done():
-                future.cancel()
+        return future.result()
 
-    async def ask_all(self, futures: Mapping[asyncio.Future[object], str], timeout: float) -> None:
-        """Wait up to ``timeout`` seconds for futures from ``start``, each with its description.
+    async def ask_all(self, futures: Sequence[asyncio.Future[Any]], timeout: float) -> None:
+        """Wait up to ``timeout`` seconds for futures from ``start``.
 
-        Raises:
-            OperationTimeoutError: one was not answered in time.
-            JMSError: the first error, once all have ended.
+        Raises the first error once all have ended; OperationTimeoutError if one was not answered in time.
         """
         if not futures:
             return
         done, late = await asyncio.wait(futures, timeout=max(0.0, timeout))
         errors = [error for error in (future.exception() for future in done) if error is not None]
         for future in late:
+            errors.append(OperationTimeoutError(f"{self._pending[future]}: no answer within {timeout:g} s"))
             future.cancel()
-            errors.append(OperationTimeoutError(f"{futures[future]}: no answer within {timeout:g} s"))
         if errors:
             raise errors[0]
 
 
-class _Callback:
-    """The native callback of one operation; it drops its references after the first call.
+def _once(post: Callable[..., None], arrived: Callable[..., object]) -> Callable[..., None]:
+    """Return the native callback of one operation, which drops its references at its first call.
 
     pulsar-client never frees the callback of a reader's creation, nor any object referenced by it.
     """
+    references = [(post, arrived)]
 
-    __slots__ = ("_arrived", "_bridge")
+    def answered(*answer: object) -> None:
+        if references:
+            post, arrived = references.pop()
+            post(arrived, *answer)
 
-    def __init__(self, bridge: Bridge, arrived: Callable[..., object]) -> None:
-        self._bridge: Bridge | None = bridge
-        self._arrived: Callable[..., object] = arrived
-
-    def __call__(self, *answer: object) -> None:
-        bridge, arrived = self._bridge, self._arrived
-        self._bridge, self._arrived = None, ignore
-        if bridge is not None:
-            bridge.post(arrived, *answer)
+    return answered
 
 
 def _fail(future: asyncio.Future[Any], error: JMSError) -> None:
-    """Set a future's error so that asyncio does not report it if no caller waits any more."""
     future.set_exception(error)
-    future.exception()
+    future.exception()  # asyncio reports no error then, although perhaps no caller waits any more
 
 
-def _discard(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> None:
-    if future.done() and not future.cancelled() and future.exception() is None:
+def drop(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> None:
+    """Discard the result of an operation from ``Bridge.start``: now, or when it arrives."""
+    if not future.done():
+        future.cancel()
+    elif not future.cancelled() and future.exception() is None:
         discard(future.result())
 
 

@@ -71,10 +71,8 @@ async def introduce(
     Without TLS, credentials are only sent after the answer to a PING, which needs no CONNECT before: a port that uses
     TLS would expose them.
 
-    Raises:
-        JMSSecurityError: the broker refuses the credentials, or does not use TLS; one side does not trust the other's
-            certificate; a file of certificates or credentials can't be read; an OAuth 2.0 server returns no token.
-        BrokerUnavailableError: the OAuth 2.0 server does not answer.
+    Raises JMSSecurityError if one side refuses the other, or BrokerUnavailableError if there is no token, because the
+    OAuth 2.0 server does not answer.
     """
     stream, context = connection, tls_context(config, credentials) if config.scheme == "pulsar+ssl" else None
     try:
@@ -150,16 +148,12 @@ def again(what: str, error: JMSError) -> JMSError:
 
 
 class Probe:
-    """The addresses of the configuration's service URL, and the reasons why they can't be used.
-
-    Attributes:
-        is_web: whether the service URL names the REST interface.
-    """
+    """The addresses of the configuration's service URL, and the reasons why they can't be used."""
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._url = config.service_url
-        self.is_web = self._url.startswith("http")
+        self.is_web = self._url.startswith("http")  # the REST interface
         self._credentials = read_credentials(config.auth_plugin, config.auth_params, authorities(config))
         self._addresses = urlsplit(self._url).netloc.split(",")
         self._timeout = config.connection_timeout_ms / 1000
@@ -168,11 +162,7 @@ class Probe:
 
     @property
     def error(self) -> JMSError | None:
-        """Error of the last check if no address could be used and an error explains it; None otherwise.
-
-        JMSSecurityError: a broker or TLS refuses the connection. BrokerUnavailableError: there is no token, because the
-        OAuth 2.0 server does not answer.
-        """
+        """Error of the last check if no address could be used and an error explains it (see ``introduce``), or None."""
         if self._reached:
             return None
         return next((cause for cause in self._causes.values() if isinstance(cause, JMSError)), None)
@@ -290,7 +280,6 @@ class Probe:
         return BrokerUnavailableError(text, _host(first), int(first.rpartition(":")[2]))
 
     async def _check_all(self, timeout: float) -> None:
-        """Check all addresses, for up to ``timeout`` seconds."""
         async with anyio.create_task_group() as group:
             for address in self._addresses:
                 group.start_soon(self._check, address, timeout)

@@ -65,20 +65,15 @@ class NativeConsumer:
     """Receives native messages from one native consumer or reader.
 
     Args:
-        native: ``_pulsar.Consumer`` or ``_pulsar.Reader``.
-        receive: its ``receive_async`` or ``read_next_async``.
         receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.
         topic: topic of all its messages; None if it has several (a pattern).
-        what: description, for errors.
         wake: called when an armed receive was answered, or an unreported message was found.
 
     Attributes:
-        native: the native consumer or reader.
         settling: settles records: ``native``, or what settles them while it is stopped.
         failure: error that ended it, or None.
         serial: serial number of the last record created from its messages.
         batch: batch of its last message, or None.
-        stopped: whether its consumer was closed until ``resume``.
         persistent: whether the ids of its messages belong to one persistent topic.
     """
 
@@ -111,14 +106,13 @@ class NativeConsumer:
         self._late: list[MessageHandle] = []
         self._found: MessageHandle | None = None  # not reported, and held for an answer that might be pending
         self._check_due: float | None = None  # loop time of the next check; None: no receive is armed, or it is done
-        self._timer: asyncio.TimerHandle | None = None  # a single one, none while it is idle
+        self._timer: asyncio.TimerHandle | None = None  # reused for the next armed receive; None while it is idle
         self._answered = Waiters()
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
         bridge.made(self)
 
     def release(self) -> None:
-        """Drop the native consumer or reader, which is closed."""
         self.native = self.settling = Released()  # type: ignore[assignment]  # its calls return nothing
         self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
         self._cancel_check()
@@ -177,7 +171,6 @@ class NativeConsumer:
         self._wake()
 
     def _plan_check(self) -> None:
-        """Schedule the check for a newly armed receive. A timer still running for the previous one is reused."""
         self._check_due = self._bridge.loop.time() + DELAY
         if self._timer is None:
             self._timer = self._bridge.loop.call_at(self._check_due, self._check)
@@ -235,11 +228,9 @@ class NativeConsumer:
             self._receive_now_to(taken, limit)
 
     def _receive_with_late(self, limit: int) -> list[MessageHandle]:
-        """Return messages as ``receive`` does if one arrived late, which might have overtaken the one before it.
+        """Return messages as ``receive`` does if one arrived late: it might have overtaken the first of the queue.
 
-        pulsar-client first checks for an armed receive, and then puts a message into its queue. A receive armed between
-        the two receives the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
-        machine). So the first message of the queue might precede the late one.
+        That was seen once in 2,000 receives on a busy machine.
         """
         taken, self._late = self._late, []
         count = len(taken)
@@ -279,13 +270,11 @@ class NativeConsumer:
                     taken.append(receive_now(0))
 
     def entries(self, natives: list[MessageHandle]) -> Iterator[tuple[list[MessageHandle], BatchAcker | None, bool]]:
-        """Group received messages by entry.
+        """Group received messages by entry; a pattern's topics are mixed, so its messages are one group.
 
-        A pattern's topics are mixed, and all ids of a topic that is not persistent are alike: never redelivered.
-
-        Yields:
-            Messages of one entry (for a pattern: all), their batch if they have one, and whether the first of them does
-            not follow the last message seen before: pulsar-client reconnected, or the broker redelivers.
+        Yields the messages, their batch if they have one, and whether the first of them does not follow the last
+        message seen before: pulsar-client reconnected, or the broker redelivers. All ids of a topic that is not
+        persistent are alike: never redelivered.
         """
         start = 0
         while start < len(natives):
@@ -312,7 +301,6 @@ class NativeConsumer:
         return self._high is not None and bool(message.message_id() <= self._high)
 
     def forget(self) -> None:
-        """Forget the last message: ids start over."""
         self._high = None
         self._again = False
 

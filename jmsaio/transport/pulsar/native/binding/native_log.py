@@ -30,15 +30,13 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import ConfigurationError, ConsumerBusyError, JMSError, OperationTimeoutError, TransportError
+from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.base import METADATA_TOO_LARGE
-from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, close_late, ignore
+from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, close_late, drop, ignore
 from jmsaio.transport.pulsar.native.binding.handles import ClientHandle, ClosableHandle
 from jmsaio.transport.pulsar.native.binding.results import passes, translate
 
-#: Environment variable with the path of a file for a copy of pulsar-client's log, which is then more detailed.
-LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
 #: Requested capacity of a pipe in bytes, so that writers never wait for the reader.
 SIZE = 1 << 20
 _CHUNK = 1 << 16
@@ -178,7 +176,6 @@ class Damage:
     entry: int
 
     def where(self) -> dict[str, str | int]:
-        """Return the fields of log records about the entry."""
         message_id = f"{self.ledger}:{self.entry}"
         return log_fields(destination=self.topic, subscription=self.subscription, message_id=message_id)
 
@@ -224,22 +221,17 @@ class NativeLog:
     _pipe: Pipe | None = attrs.field(default=None, init=False)
     _inherited: Identity | None = attrs.field(default=None, init=False)
     _left: bytes = attrs.field(default=b"", init=False)
-    _copy: int | None = attrs.field(default=None, init=False)
 
     def direct(self, configuration: _pulsar.ClientConfiguration) -> None:
         """Redirect the log of the client created with a configuration, if it is the first.
 
-        Raises:
-            ConfigurationError: the file for the copy can't be opened.
+        If this module's logger logs at DEBUG then, its lines are passed on to it, in more detail.
         """
-        copy = os.environ.get(LOG_VARIABLE)
-        level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
+        level = _pulsar.LoggerLevel.Info if _log.isEnabledFor(logging.DEBUG) else _pulsar.LoggerLevel.Warn
         if sys.platform == "win32":
-            configuration.set_file_logger(level, copy or os.devnull)
+            configuration.set_file_logger(level, os.devnull)
             return
         with self._lock:
-            if copy and self._copy is None:
-                self._copy = _open_copy(copy)
             if self._pipe is None:
                 self._pipe = pipe = Pipe.make(self._inherited)
                 name = "jmsaio-pulsar-log"
@@ -264,41 +256,35 @@ class NativeLog:
                     self._parse(data)
             return self.count
 
-    def refusal(self, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
-        """Return the last refusal of a new consumer after ``count`` lines, for a topic and subscription (None: any)."""
-        return self._last("new consumer", count, topic, subscription)
-
-    def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
-        """Return the last refusal of a consumer's reconnect, as ``refusal``."""
-        return self._last("consumer", count, topic, subscription)
+    def refusal(
+        self, count: int, topic: str | None, subscription: str | None, kind: str = "new consumer"
+    ) -> Refusal | None:
+        """Return the last refusal of a consumer after ``count`` lines, for a topic and subscription (None: any)."""
+        for one in reversed(self._since(count)):
+            if one.kind == kind and topic in (None, one.topic) and subscription in (None, one.subscription):
+                return one
+        return None
 
     def refusals_of_topics(self, count: int) -> dict[str, Refusal]:
         """Return refused look-ups and producer reconnects after ``count`` lines; the last one by full topic name."""
-        return {one.topic: one for one in self._since(count) if one.kind in ("look-up", "producer")}
+        return {one.topic: one for one in self._since(count) if one.subscription is None}
 
     def _since(self, count: int) -> list[Refusal]:
         self.read()
         return [one for one in list(self._refusals) if one.line > count]
-
-    def _last(self, kind: str, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
-        found = None
-        for one in self._since(count):
-            if one.kind == kind and topic in (None, one.topic) and subscription in (None, one.subscription):
-                found = one
-        return found
 
     def _run(self, pipe: Pipe) -> None:
         while pipe.wait():
             self.read()
 
     def _parse(self, data: bytes) -> None:
-        if self._copy is not None:
-            self._write_copy(self._copy, data)
         *lines, self._left = (self._left + data).split(b"\n")
         self._left = self._left[-_LONGEST_LINE:]
         for raw in lines:
             self.count += 1
-            if line := _LINE.fullmatch(raw.decode(errors="replace")):
+            text = raw.decode(errors="replace")
+            _log.debug("pulsar-client: %s", text)
+            if line := _LINE.fullmatch(text):
                 self._parse_line(**line.groupdict())
 
     def _parse_line(self, level: str, thread: str, source: str, text: str) -> None:
@@ -317,31 +303,12 @@ class NativeLog:
                 words = {"reason": reason} | match.groupdict()
                 self._refusals.append(Refusal(kind=kind, line=self.count, **words))
 
-    def _write_copy(self, copy: int, data: bytes) -> None:
-        """Write to the copy; stop if this fails. Reading continues, because pulsar-client waits for the reader."""
-        try:
-            os.write(copy, data)
-        except OSError as error:
-            self._copy = None
-            _log.warning("the copy of pulsar-client's log (%s) ends: %s", LOG_VARIABLE, error)
-
     def after_fork(self) -> None:
         """Reset in a child process, where pulsar-client writes to a new pipe once it creates a client."""
         pipe, self._pipe, self._lock, self._left = self._pipe, None, threading.Lock(), b""
         if pipe is not None:
             self._inherited = pipe.identity
             pipe.close()
-
-
-def _open_copy(path: str) -> int:
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the environment variable {LOG_VARIABLE} names {path} for a copy of pulsar-client's log, which can't be "
-            f"opened for writing: {error.strerror}; give the path of a file, or unset the variable",
-            key=LOG_VARIABLE,
-        ) from error
 
 
 NATIVE_LOG = NativeLog()
@@ -351,7 +318,6 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
 
 
 def _pauses() -> Iterator[float]:
-    """Yield the seconds between a refusal and the next attempt, for consecutive attempts."""
     pause = _PAUSE
     while True:
         yield pause
@@ -381,8 +347,7 @@ class Attempts(Generic[Opened]):
     Args:
         start, what, discard: as of ``Bridge.start``, for each attempt.
         timeout: seconds for all attempts together.
-        topic, subscription: names in the log; None for any.
-        turn: entered for each attempt.
+        topic, subscription: names in the log; None: any.
     """
 
     bridge: Bridge
@@ -399,11 +364,8 @@ class Attempts(Generic[Opened]):
     async def run(self) -> Opened:
         """Return the native consumer or reader.
 
-        Raises:
-            OperationTimeoutError: none was opened in time; has the broker's reason if it is in the log.
-            JMSError: the translated error.
-
-        Cancellation: waits up to 2 seconds for the last attempt, so that nothing is opened afterwards.
+        Raises OperationTimeoutError, with the broker's reason if it is in the log, or the translated error. Cancelled,
+        it waits up to 2 seconds for the last attempt, so that nothing is opened afterwards.
         """
         native = None
         try:
@@ -418,15 +380,8 @@ class Attempts(Generic[Opened]):
                     await asyncio.wait(self._waiting[-1:])
             raise
         finally:
-            self._drop(native)
-
-    def _drop(self, kept: Opened | None) -> None:
-        """Discard all results except ``kept``, now or when they arrive."""
-        for future in self._waiting:
-            if not future.done():
-                future.cancel()
-            elif not future.cancelled() and future.exception() is None and future.result() is not kept:
-                self.discard(future.result())
+            for future in self._waiting:
+                drop(future, lambda opened: None if opened is native else self.discard(opened))
 
     async def _repeat(self) -> Opened:
         pauses = _pauses()

@@ -64,7 +64,6 @@ def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
 
 
 def authentication(credentials: Credentials) -> _pulsar.Authentication:
-    """Create pulsar-client's Authentication."""
     values = credentials.values
     if credentials.function is not None:
         return _pulsar.AuthenticationToken.create(partial(_token_or_none, credentials))
@@ -171,7 +170,6 @@ def consumer_configuration(subscription: Subscription, queue_size: int) -> _puls
 
 
 def reader_configuration(options: ReaderOptions) -> _pulsar.ReaderConfiguration:
-    """Create pulsar-client's ReaderConfiguration."""
     config = options.config
     native = _pulsar.ReaderConfiguration()
     native.receiver_queue_size(max(1, config.receiver_queue_size))
@@ -186,7 +184,6 @@ def reader_configuration(options: ReaderOptions) -> _pulsar.ReaderConfiguration:
 
 
 def native_position(position: StartPosition | WireId) -> MessageIdHandle:
-    """Convert a position for pulsar-client's seek and reader."""
     native: MessageIdHandle = (
         _pulsar.MessageId(position.partition, position.ledger, position.entry, position.batch_index)
         if isinstance(position, WireId)

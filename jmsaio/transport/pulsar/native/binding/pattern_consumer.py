@@ -15,19 +15,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import _pulsar
 
 from jmsaio.errors import TransportError
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, holds_native
-from jmsaio.transport.pulsar.native.binding.handles import (
-    ConsumerHandle,
-    MessageHandle,
-    MessageIdHandle,
-    OnMessage,
-    OnResult,
-    Result,
-)
+from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, OnResult, Result
 from jmsaio.transport.pulsar.native.binding.results import NO_ANSWER
 
 #: Consecutive requests of one search for new topics: names, partitions, consumers.
@@ -35,7 +29,7 @@ _REQUESTS = 3
 
 
 class PatternConsumer:
-    """A ``ConsumerHandle`` of a topics pattern.
+    """A ``ConsumerHandle`` of a topics pattern; all other methods are the native consumer's own.
 
     Args:
         ask_broker: starts a request that is answered on the network thread, with the native callback; None if
@@ -58,11 +52,7 @@ class PatternConsumer:
         holds_native(self)
 
     def unsubscribe_async(self, callback: OnResult, /) -> None:
-        """Delete the subscription, on the network thread.
-
-        Raises:
-            TransportError: pulsar-client has several network threads, so that there is no safe one.
-        """
+        """Delete the subscription, on the network thread. Raises TransportError if there are several of these."""
         if self._ask_broker is None:
             raise TransportError(
                 "pulsar-client can crash when it deletes a subscription to a pattern with several network threads; "
@@ -95,27 +85,5 @@ class PatternConsumer:
         """Return whether it is connected to all topics; True while it unsubscribes."""
         return self._unsubscribing or self._native.is_connected()
 
-    def topic(self) -> str:
-        return self._native.topic()
-
-    def consumer_name(self) -> str:
-        return self._native.consumer_name()
-
-    def receive_async(self, callback: OnMessage, /) -> None:
-        self._native.receive_async(callback)
-
-    def receive(self, timeout: int, /) -> MessageHandle:
-        return self._native.receive(timeout)
-
-    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
-        self._native.seek_async(position, callback)
-
-    def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None:
-        """Call back with an error: pulsar-client does not support it for several topics."""
-        self._native.get_last_message_id_async(callback)
-
-    def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None, /) -> None:
-        self._native.acknowledge_async(message, callback)
-
-    def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None:
-        self._native.negative_acknowledge(message)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)

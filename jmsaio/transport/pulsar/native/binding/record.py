@@ -44,18 +44,8 @@ class PulsarRecord:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_chunks",
-        "_id",
-        "_payload",
-        "_properties",
-        "_published",
-        "batch",
-        "delivered",
-        "native",
-        "native_consumer",
-        "redelivery_count",
-        "serial",
+        "__weakref__", "_chunks", "_id", "_payload", "_properties", "_published", "batch", "delivered", "native",
+        "native_consumer", "redelivery_count", "serial",
     )  # fmt: skip
 
     def __init__(
@@ -211,7 +201,6 @@ class PulsarRecord:
         return record
 
     def again(self, counted: bool) -> PulsarRecord:
-        """Create a copy of the record for another delivery inside this receiver."""
         record = PulsarRecord(
             self.native, self.native_consumer, self.serial, self.redelivery_count + counted, self.batch
         )

@@ -87,9 +87,7 @@ class NativeConsumers:
     async def wait_for_answers(self, timeout: float, topics: Iterable[str] = ()) -> None:
         """Wait until the broker has processed earlier requests, which any answer shows. Raises TransportError.
 
-        Args:
-            topics: for a pattern, the topics of the earlier requests; its native consumer can't request answers from
-                them.
+        A pattern's native consumer can't request answers, so the ``topics`` of the requests are needed.
         """
         if self._subscription.pattern is not None:
             await together(self._answered(topic, timeout) for topic in topics)
@@ -118,10 +116,7 @@ class NativeConsumers:
             ) from error
 
     def moved_by(self, position: StartPosition | WireId | int) -> list[NativeConsumer]:
-        """Return the consumers moved by a seek to ``position``: one partition's for an id, else all.
-
-        Raises NotFoundError if the id's partition has no consumer.
-        """
+        """Return the consumers moved by a seek: one partition's for an id, else all. Raises NotFoundError."""
         if not isinstance(position, WireId) or len(self._all) <= 1:
             return list(self._all)
         end = f"-partition-{position.partition}"
@@ -133,7 +128,6 @@ class NativeConsumers:
     async def seek(
         self, native_consumers: list[NativeConsumer], position: StartPosition | WireId | int, timeout: float
     ) -> None:
-        """Move some of the consumers."""
         target = position if isinstance(position, int) else native_position(position)
         for native_consumer in native_consumers:
             # Not afterwards: pulsar-client might deliver the first record after the move before it reports the move.
@@ -151,7 +145,7 @@ class NativeConsumers:
         for native_consumer in () if self._abandoned else self._all:
             await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
 
-    def close(self) -> dict[asyncio.Future[object], str]:
+    def close(self) -> list[asyncio.Future[object]]:
         """Start closing all consumers; return the futures for ``Bridge.ask_all``."""
         return self._start(lambda native_consumer: native_consumer.native.close_async, "close")
 
@@ -160,12 +154,13 @@ class NativeConsumers:
         start: Callable[[NativeConsumer], Callable[[Callable[..., None]], object]],
         what: str,
         native_consumers: Iterable[NativeConsumer] | None = None,
-    ) -> dict[asyncio.Future[object], str]:
+    ) -> list[asyncio.Future[object]]:
         """Start a native operation on each consumer that is not stopped."""
-        futures = {}
-        for native_consumer in self._all if native_consumers is None else native_consumers:
-            if not native_consumer.stopped:
-                topic = native_consumer.topic or self._subscription.pattern
-                words = f"{what}, {topic}, subscription {self._subscription.name}"
-                futures[self._bridge.start(start(native_consumer), words)] = words
-        return futures
+        name, pattern = self._subscription.name, self._subscription.pattern
+        return [
+            self._bridge.start(
+                start(native_consumer), f"{what}, {native_consumer.topic or pattern}, subscription {name}"
+            )
+            for native_consumer in (self._all if native_consumers is None else native_consumers)
+            if not native_consumer.stopped
+        ]

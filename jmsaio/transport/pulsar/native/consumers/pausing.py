@@ -42,22 +42,17 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class LateAcker:
-    """Settles the records of a closed consumer.
+    """Settles the records of a closed consumer, through another one.
 
-    Args:
-        open_consumer: subscribes again.
-        timeout: seconds to close that consumer.
-        waits: the closed consumer is about to be reopened: acknowledgements wait for ``pass_to``, because an
-            exclusive subscription allows only one consumer.
-
-    Attributes:
-        failure: error of the last acknowledgements that could not be sent; cleared by ``PulsarReceiver.settle``.
+    While ``_waits``, the closed one is about to be reopened, and an exclusive subscription allows no second consumer:
+    acknowledgements wait for ``pass_to``. ``failure`` is the error of the last ones that could not be sent, until
+    ``PulsarReceiver.settle`` raises it.
     """
 
     _bridge: Bridge
     _open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]]
     _what: str
-    _timeout: float
+    _timeout: float  # seconds to close that consumer
     _waits: bool = False
     failure: JMSError | None = attrs.field(default=None, init=False)
     _decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -65,7 +60,6 @@ class LateAcker:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None) -> None:
-        """Queue the acknowledgement of a native message, or of the native id of an entry."""
         self._waiting.append(message)
         self._begin()
 
@@ -137,11 +131,7 @@ _TIMEOUT = 30.0
 
 
 class Pausing:
-    """Stops and resumes one receiver, and reopens it with another queue.
-
-    Attributes:
-        size: native receiver queue size of each topic, for ``resume``.
-    """
+    """Stops and resumes one receiver, and reopens it with another native receiver queue ``size`` for each topic."""
 
     def __init__(
         self,
@@ -165,11 +155,10 @@ class Pausing:
         self._ackers: list[LateAcker] = []
         self._briefly = False
         self._largest = 0  # bytes of a message, of the recent ones
-        self._wanted = 0  # queue size with which to reopen; 0: it stays
-        self._must = False  # reopen even if the application does not settle its records
-        self._patient_until = 0.0
-        self._not_before = 0.0
-        self._changing: asyncio.Task[None] | None = None
+        self._not_before = 0.0  # loop time of the next change of the queue size
+        self._reopening: asyncio.Task[None] | None = None
+        self._patient_until = 0.0  # the loop time until which that waits for the application to settle its records
+        self._must = False  # whether it then reopens even if the application did not
 
     def sized(self) -> None:
         """Update the queue size after an increase of the number of native consumers."""
@@ -185,7 +174,7 @@ class Pausing:
             return
         self.stopped, self._briefly = True, briefly
         self._unacked.stop(briefly=briefly)
-        closing = {}
+        closing = []
         for native_consumer in self._native_consumers:
             topic = native_consumer.topic
             words = f"close {topic or self._subscription.pattern}, subscription {self._subscription.name}"
@@ -193,7 +182,7 @@ class Pausing:
             acker = LateAcker(self._bridge, partial(self._open_native, topic, 0), words, _CLOSE, briefly)
             self._ackers.append(acker)
             native_consumer.stop(acker)
-            closing[self._bridge.start(native.close_async, words)] = words
+            closing.append(self._bridge.start(native.close_async, words))
         await self._bridge.ask_all(closing, timeout)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
@@ -246,7 +235,7 @@ class Pausing:
 
     def check_sizes(self) -> None:
         """Check each native consumer's first message, so that its size is known before the application receives."""
-        if self.stopped:
+        if self.stopped or self.waiting:
             return
         for native_consumer in self._native_consumers:
             if self.size > 1 and native_consumer.failure is None:
@@ -261,21 +250,18 @@ class Pausing:
         size, now = self.size, self._bridge.loop.time()
         wanted = max(1, min(self._usual_size, self._share.each // (largest + 1)))
         shrinks = size > 1 and wanted < size // 2
-        if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
+        if (not shrinks and wanted < 4 * size) or now < self._not_before or self.waiting:
             return False
         if any(
             native_consumer.topic is not None and not native_consumer.persistent
             for native_consumer in self._native_consumers
         ):
             return False
-        if self._can_reopen:
-            self._begin(wanted)
-            return True
-        if shrinks:
-            self._wanted = wanted
-            self._patient_until = now + PATIENCE
+        at_once = self._can_reopen
+        if at_once or shrinks:
+            self._reopen(wanted, PATIENCE, must=False)
         self._not_before = now + PAUSE
-        return False
+        return at_once
 
     @property
     def _can_reopen(self) -> bool:
@@ -286,39 +272,28 @@ class Pausing:
     @property
     def waiting(self) -> bool:
         """Whether receiving pauses: the queue is being changed, or the application is to settle its records."""
-        if self._changing is not None:
-            return True
-        if not self._wanted:
-            return False
-        if self.stopped:  # it subscribes again on resume
-            self._wanted, self._must = 0, False
-            return False
-        impatient = self._bridge.loop.time() > self._patient_until
-        if self._can_reopen or (self._must and impatient):
-            self._begin(self._wanted)
-        elif impatient:
-            self._wanted = 0
-            return False
-        else:
-            self._bridge.loop.call_later(PATIENCE / 20, self._woken)
-        return True
+        return self._reopening is not None
 
     def renew(self) -> None:
         """Subscribe again soon, with the same queue: pulsar-client lost permits, so the broker sends too little."""
-        if self.stopped or self._changing is not None or self._must:
-            return
-        self._wanted = self._wanted or self.size
-        self._patient_until, self._must = self._bridge.loop.time() + RENEWAL, True
-        self._woken()
+        if not self.stopped and not (self.waiting and self._must):
+            self._reopen(self.size, RENEWAL, must=True)
 
-    def _begin(self, size: int) -> None:
-        self._wanted, self._must = 0, False
-        self._not_before = self._bridge.loop.time() + PAUSE
-        self.size = size
-        self._changing = self._bridge.task(self._change())
+    def _reopen(self, size: int, patience: float, *, must: bool) -> None:
+        self._patient_until, self._must = self._bridge.loop.time() + patience, must
+        if self._reopening is None:
+            self._reopening = self._bridge.task(self._run(size))
 
-    async def _change(self) -> None:
+    async def _run(self, size: int) -> None:
+        loop = self._bridge.loop
         try:
+            while True:
+                if self._can_reopen or loop.time() > self._patient_until:
+                    break
+                await asyncio.sleep(PATIENCE / 20)
+            if self.stopped or not (self._must or self._can_reopen):  # stopped: it subscribes again on resume
+                return
+            self.size, self._not_before, self._must = size, loop.time() + PAUSE, True
             while True:
                 if await self._attempt():
                     return
@@ -326,12 +301,12 @@ class Pausing:
         except JMSError as error:
             for native_consumer in self._native_consumers:
                 native_consumer.fail(error)
-            self._bridge.loop.call_soon(self._woken)
         finally:
-            self._changing = None
+            self._reopening = None
             self._briefly = False
             for acker in self._ackers:  # they are not resumed, so that late acknowledgements need other consumers
                 acker.flush()
+            loop.call_soon(self._woken)
 
     async def _attempt(self) -> bool:
         """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end.
@@ -349,16 +324,24 @@ class Pausing:
             return False
         return True
 
-    async def changed(self, timeout: float) -> None:
-        """Wait until a change in progress has ended, which cancelling does not abort; the timeout does."""
-        task = self._changing
-        if task is not None and not await wait_for(asyncio.wait([task]), timeout):
+    async def changed(self, timeout: float, *, reopen: bool = False) -> None:
+        """Wait until a change in progress has ended, which cancelling does not abort; the timeout does.
+
+        The application has no more time to settle its records. ``reopen``: a change that waits for that still happens.
+        """
+        task = self._reopening
+        if task is None:
+            return
+        self._patient_until = 0.0
+        if not (reopen or self.stopped):
+            self._must = False
+        if not await wait_for(asyncio.wait([task]), timeout):
             await end([task], min(timeout, LINGER))
-            self._changing = None  # even if it had not begun
+            self._reopening = None  # even if it had not begun
 
     def give_up(self) -> None:
         """Abort a change in progress: the receiver closes, and nothing else would close newly opened consumers."""
-        task = self._changing
+        task = self._reopening
         if task is not None and not task.cancelling():  # a second cancellation would end the wait for a pending opening
             task.cancel()
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-import attrs
-
-from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError, ObjectClosedError
+from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transaction, Wake
+from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, MessageHandle
@@ -30,38 +28,6 @@ from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracke
 from jmsaio.transport.waiting import end
 
 _log = logging.getLogger(__name__)
-
-
-@attrs.define(eq=False)
-class MixedBatches:
-    """Warns once if a sender puts messages of several keys into one batch.
-
-    The broker delivers a batch whole, to the consumer of the first message's key, so others of these keys can be with
-    other consumers at the same time.
-    """
-
-    _subscription: Subscription
-    _last: tuple[str, int, int, str | None] | None = attrs.field(default=None, init=False)
-    _warned: bool = attrs.field(default=False, init=False)
-
-    def check(self, records: Iterable[PulsarRecord]) -> None:
-        """Compare the keys of consecutive records of one entry."""
-        for record in () if self._warned else records:
-            place = record.message_id
-            try:
-                here = record.topic, place.ledger, place.entry, record.key
-            except MalformedMessageError:
-                continue  # the application gets this error
-            if self._last is not None and self._last[:3] == here[:3] and self._last != here:
-                self._warned = True
-                _log.warning(
-                    "a batch of %s has messages of several groups, so a group of the Key_Shared subscription %s can "
-                    "be with several consumers at once: set producerConfig.batcherBuilder=KEY_BASED, or "
-                    "batchingEnabled=false, at its senders", record.topic, self._subscription.name,
-                    extra=log_fields(destination=record.topic, subscription=self._subscription.name),
-                )  # fmt: skip
-                return
-            self._last = here
 
 
 #: Subscribes to a topic (None: the subscription's pattern), with a given receiver queue size.
@@ -110,7 +76,6 @@ class PulsarReceiver:
         )  # fmt: skip
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._mixed = MixedBatches(subscription) if subscription.type is SubscriptionType.KEY_SHARED else None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -155,7 +120,6 @@ class PulsarReceiver:
 
     @property
     def closed(self) -> bool:
-        """Whether ``aclose`` was called."""
         return self._closed
 
     def on_close(self, function: Callable[[], object]) -> None:
@@ -184,8 +148,6 @@ class PulsarReceiver:
         most = len(taken) + unacked.room(limit - len(taken))
         if not self._pausing.waiting and len(taken) < most:
             self._receive(taken, most)
-        if self._mixed is not None:
-            self._mixed.check(taken)
         records = unacked.deliverable(taken)
         if len(records) < len(taken):  # the native consumers might have more, so later ones are checked soon
             self._bridge.loop.call_soon(self._woken)
@@ -238,7 +200,6 @@ class PulsarReceiver:
             self._unacked.redeliver_reread(native_consumer, natives)
 
     def unsettled(self, ledger: int, entry: int) -> int:
-        """Return the number of unacknowledged records of an entry that was read again."""
         return self._unacked.unsettled_of(ledger, entry)
 
     def renew(self) -> None:
@@ -248,8 +209,8 @@ class PulsarReceiver:
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Wait until the queued acknowledgements are sent.
 
-        pulsar-client offers neither a flush nor receipts. It sends every 100 ms, so this waits for that time; the
-        broker processes a connection's requests in order, so its answer to a later one serves as the receipt.
+        pulsar-client offers neither a flush nor receipts: it sends every 100 ms, and the broker's answer to a later
+        request on the same connection serves as the receipt.
         """
         self._check()
         acks, loop = self._unacked.acks, self._bridge.loop
@@ -277,7 +238,7 @@ class PulsarReceiver:
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         self._check()
-        await self._pausing.changed(timeout)
+        await self._pausing.changed(timeout, reopen=True)
         if self._pausing.stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         native_consumers = self._natives.moved_by(position)

@@ -52,10 +52,8 @@ _log = logging.getLogger(__name__)
 class Rereading:
     """Reads damaged entries again for the receivers of one transport.
 
-    Args:
-        broker: the service URL.
-        receivers: returns the open receivers; also called from other threads.
-        report: reports to the connection's listeners; returns False if there are none.
+    ``receivers`` returns the open receivers, also to other threads; ``report`` reports to the connection's listeners,
+    and returns False if there are none.
     """
 
     bridge: Bridge
@@ -185,7 +183,7 @@ def _native(record: ReceivedRecord) -> MessageHandle:
 
 #: Prefix of the subscription names of these readers: the log distinguishes them from the application's.
 _PREFIX = "jmsaio-rereading"
-_parts: list[weakref.ref[Rereading]] = []
+_parts: list[weakref.ref[Rereading]] = []  # not a set: other threads iterate over it
 
 
 def reread(damage: Damage) -> bool:
@@ -196,7 +194,7 @@ def reread(damage: Damage) -> bool:
     The log does not identify the client: if several receive the same subscription, one of them reads. If they are
     connected to different brokers, none can know whether the entry is its own: all of them report it as lost.
 
-    Can be called from any thread.
+    Thread-safe.
     """
     if damage.subscription.startswith(_PREFIX):
         return True

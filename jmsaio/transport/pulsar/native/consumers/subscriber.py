@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from functools import partial
+from typing import cast
 
 import _pulsar
 import anyio
@@ -49,11 +50,8 @@ async def last_message_id(
     pulsar-client offers this for consumers only. A reader would need no subscription, but one that starts at the latest
     record, inclusive, finds nothing if the topic ends with the marker of a transaction.
 
-    Args:
-        topic: full name of a topic without partitions, or of one partition.
-        timeout: seconds for the request, which is repeated while the broker can't answer.
-        closing: seconds for deleting the subscription and closing the consumer, even if this is cancelled. ``jmsaio
-            sweep`` finds leftovers of a crash.
+    ``timeout`` limits the request, which is repeated while the broker can't answer; ``closing`` the deletion of the
+    subscription, even if this is cancelled. ``jmsaio sweep`` finds leftovers of a crash.
     """
     name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
     config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received
@@ -144,7 +142,7 @@ class Subscriber:
                 raise native
 
     async def _subscribe(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
-        """Open a native consumer of a topic, or of the subscription's pattern, with the usual queue size."""
+        """Open a native consumer of a topic, or (None) of the subscription's pattern, with the usual queue size."""
         name, source = subscription.name, topic
         if topic is None:
             source, size = _pulsar.TopicRegex(subscription.pattern), queue_size(subscription, 1)
@@ -172,9 +170,9 @@ class Subscriber:
             ) from error
         return opened if topic is not None else self._of_pattern(opened)
 
-    def _of_pattern(self, native: ConsumerHandle) -> PatternConsumer:
+    def _of_pattern(self, native: ConsumerHandle) -> ConsumerHandle:
         ask = self.ask_broker if self.network_threads == 1 else None
-        return PatternConsumer(self.bridge, native, ask, self.timeout)
+        return cast(ConsumerHandle, PatternConsumer(self.bridge, native, ask, self.timeout))
 
     def _discard_pattern(self, native: ConsumerHandle) -> None:
         """Close a consumer of a pattern that nobody waits for, with its subscriptions: no name finds them later."""

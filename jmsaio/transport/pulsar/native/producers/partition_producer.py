@@ -110,7 +110,6 @@ class PartitionProducer:
         bridge.made(self)
 
     def release(self) -> None:
-        """Drop the native producer, which is closed."""
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing
         self._send = ignore
 

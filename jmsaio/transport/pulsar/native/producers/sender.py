@@ -247,7 +247,7 @@ class PulsarSender:
         finally:
             self._on_closed(self)
             reported = in_slices(self._bridge.loop, self._report_rest())
-            closing = {} if self._bridge.forked else self._start_closing()
+            closing = [] if self._bridge.forked else self._start_closing()
         if self._bridge.forked:
             return
         if growth is not None:
@@ -256,12 +256,11 @@ class PulsarSender:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         await reported
 
-    def _start_closing(self) -> dict[asyncio.Future[object], str]:
-        closing = {}
-        for partition_producer in self._partition_producers:
-            what = f"close the producer of {partition_producer.topic}"
-            closing[self._bridge.start(partition_producer.native.close_async, what)] = what
-        return closing
+    def _start_closing(self) -> list[asyncio.Future[object]]:
+        return [
+            self._bridge.start(producer.native.close_async, f"close the producer of {producer.topic}")
+            for producer in self._partition_producers
+        ]
 
     def _report_rest(self) -> Iterator[None]:
         """Report all records without an outcome, one slice per step; answers are ignored from the first step on."""

@@ -62,7 +62,6 @@ class Interruption:
     opened: float = -math.inf
 
     def close(self, now: float) -> None:
-        """Handle the closing of the consumers."""
         self.closed, self.opened = now, math.inf
 
     def lately(self, now: float) -> bool:
@@ -89,7 +88,6 @@ class Settled:
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # used by receivers of other threads
 
     def begin(self, batch: BatchAcker) -> None:
-        """Add a batch that arrived."""
         self.open[batch.entry] = batch
         if len(self.open) > ENTRIES:
             del self.open[next(iter(self.open))]
@@ -177,7 +175,6 @@ class Settled:
             self._moved[entry] = (published, bits | (before[1] if before[0] == published else 0))
 
     def clear(self) -> None:
-        """Forget everything: the subscription was moved, or the topic was replaced."""
         self.recent.clear()
         self.open.clear()
         self._parts.clear()
@@ -193,7 +190,6 @@ class AckGrouping:
     """Passes the acknowledgements of one receiver to pulsar-client.
 
     Attributes:
-        settled: the acknowledged records of each native consumer.
         last: loop time of the last acknowledgement passed to pulsar-client; None: all of them are sent.
         topics: for a pattern, the topics of the acknowledgements not yet sent by pulsar-client.
     """
@@ -209,7 +205,6 @@ class AckGrouping:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, records: Iterable[PulsarRecord]) -> None:
-        """Acknowledge records."""
         settled, now = self.settled, self._bridge.loop.time()
         self.last = now
         for record in records:
@@ -248,7 +243,6 @@ class AckGrouping:
         recent.append((native.message_id(), native.publish_timestamp(), self._bridge.loop.time()))
 
     def _check(self) -> None:
-        """Send acknowledgements that have waited since the last check."""
         self._timer = None
         if self._bridge.failure is not None:
             return
@@ -258,7 +252,6 @@ class AckGrouping:
             self._timer = self._bridge.loop.call_later(HOLD, self._check)
 
     def flush(self) -> None:
-        """Send waiting acknowledgements."""
         self._send(list(self._waiting))
         self._aged = []
         if self._timer is not None:
@@ -266,7 +259,6 @@ class AckGrouping:
             self._timer = None
 
     def passed(self) -> None:
-        """Handle that acknowledgements were passed to pulsar-client for a stopped consumer."""
         self.last = self._bridge.loop.time()
 
     def sent(self, last: float) -> None:

@@ -19,14 +19,6 @@ MOST_RECORDS = 10_000
 MOST_BYTES = 64 * 1024 * 1024
 
 
-def early_until(record: PulsarRecord, now: int) -> int | None:
-    """Return when a record that is early at ``now`` is due, in milliseconds since the epoch; None if it is due."""
-    try:
-        return due(record, now) or None
-    except MalformedMessageError:  # the application receives the error with the record
-        return None
-
-
 @attrs.define(eq=False)
 class DelayedRecords:
     """The number and size of one receiver's delayed records.
@@ -34,13 +26,9 @@ class DelayedRecords:
     Pulsar delivers them at once on exclusive and failover subscriptions. A delayed record stays in its receiver,
     unacknowledged, until its time. It was received from the native consumer, so its permit is returned and later
     records pass. At the limit, the receiver pauses until some are due.
-
-    Attributes:
-        what: source of the records, for the warning.
-        clock: clock of their event loop.
     """
 
-    what: str
+    what: str  # source of the records, for the warning
     most_records: int = MOST_RECORDS
     most_bytes: int = MOST_BYTES
     clock: Clock = attrs.field(factory=SystemClock)
@@ -51,16 +39,17 @@ class DelayedRecords:
 
     def due(self, record: PulsarRecord) -> float | None:
         """Return the steady due time of a record; None if it is due."""
-        when = early_until(record, int(self.clock.now() * 1000))
-        return None if when is None else self._times.at(when / 1000)
+        try:
+            when = due(record, int(self.clock.now() * 1000))
+        except MalformedMessageError:  # the application receives the error with the record
+            return None
+        return self._times.at(when / 1000) if when else None
 
     def add(self, record: PulsarRecord) -> None:
-        """Count a record that waits."""
         self.count += 1
         self._bytes += record.size
 
     def remove(self, record: PulsarRecord) -> None:
-        """Count a record that no longer waits."""
         self.count -= 1
         self._bytes -= record.size
 

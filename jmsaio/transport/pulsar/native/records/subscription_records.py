@@ -51,7 +51,6 @@ class Marks:
         return self._count
 
     def add(self, subscription: str, records: Iterable[PulsarRecord]) -> None:
-        """Mark records; the oldest marks are dropped at the limit."""
         with self._lock:
             for record in records:
                 entries = self._entries.setdefault((record.topic, subscription), {})
@@ -97,20 +96,13 @@ class Tracker(Protocol):
     """The part of ``UnackedTracker`` used by other receivers, from any thread."""
 
     @property
-    def link(self) -> object:
-        """Equal for the receivers of one connection to the broker."""
-
+    def link(self) -> object: ...
     @property
-    def records(self) -> list[PulsarRecord]:
-        """Its unsettled records."""
-
-    def settles_late(self, now: float) -> bool:
-        """Return whether it is stopped, or was until a moment ago."""
-
+    def records(self) -> list[PulsarRecord]: ...
+    def settles_late(self, now: float) -> bool: ...
     def recognize(
         self, records: list[PulsarRecord], now: float
-    ) -> tuple[dict[PulsarRecord, PulsarRecord], list[PulsarRecord]]:
-        """Return the ``records`` that its application holds, each with its own one, and the acknowledged ones."""
+    ) -> tuple[dict[PulsarRecord, PulsarRecord], list[PulsarRecord]]: ...
 
 
 _all: WeakValueDictionary[tuple[str, _Identity], SubscriptionRecords] = WeakValueDictionary()
@@ -161,7 +153,6 @@ class SubscriptionRecords:
             one._received_before(other, other.records)
 
     def remove(self, tracker: Tracker) -> None:
-        """Remove a closed receiver."""
         with self._lock:
             self.trackers = WeakSet(other for other in self.trackers if other is not tracker)
 
@@ -180,7 +171,6 @@ class SubscriptionRecords:
         self._received_before(own, records)
 
     def _received_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
-        """Return the records whose entry another receiver had first."""
         receivers, reference, before = self._receivers, ref(own), []
         elsewhere = [one._receivers for one in self._overlapping]
         for record in records:
@@ -203,11 +193,9 @@ class SubscriptionRecords:
         _count(self._entries, (ledger, entry))
 
     def record_failed(self, key: RecordKey) -> None:
-        """Count a record that the application had and returned."""
         _count(self._records, key)
 
     def failures(self, key: RecordKey) -> int:
-        """Return how often applications of this process returned a record."""
         return sum(one._records.get(key, 0) for one in self._together)
 
     def redeliveries(self, key: RecordKey, counted: int) -> int:

@@ -55,18 +55,11 @@ HELD, RETURNED, QUEUED, EARLY = RecordState.HELD, RecordState.RETURNED, RecordSt
 _HERE: Final = frozenset({HELD, RETURNED, QUEUED, EARLY, RecordState.LETTER})
 
 
-def plain_id(record: PulsarRecord) -> PlainWireId:
-    """Return the id of a record as a plain tuple."""
-    ledger, entry, partition, index = record.message_id
-    return ledger, entry, partition, index
-
-
 class UnackedTracker:
     """The records of one receiver.
 
     Args:
         woken: called when ``pop`` has records.
-        letters: moves records returned too often to the dead letters; None without a policy.
         renew: opens the native consumers again, which returns everything to the broker.
 
     Attributes:
@@ -159,7 +152,6 @@ class UnackedTracker:
         return list(self._states.copy())
 
     def unsettled_of(self, ledger: int, entry: int) -> int:
-        """Return the number of unacknowledged records of an entry that was read again."""
         return sum(record.record_key[:2] == (ledger, entry) for record in self._reread)
 
     # arrival
@@ -204,11 +196,7 @@ class UnackedTracker:
     def _admit_redelivered(
         self, native_consumer: NativeConsumer, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]
     ) -> None:
-        """Append messages that might be redelivered to ``taken``, except those already known.
-
-        Args:
-            again: the first of them does not follow the earlier ones.
-        """
+        """Append messages that might be redelivered to ``taken``, except those already known."""
         for native in natives:
             native_consumer.serial += 1
             count = native.redelivery_count() if self.shared else 0
@@ -236,7 +224,7 @@ class UnackedTracker:
         key, published = record.record_key, record.publish_time
         if self._known is None:
             self._known = self._of(native_consumer)
-        first, aside = self._known.get(key), self._aside.get(native_consumer, {}).get(plain_id(record))
+        first, aside = self._known.get(key), self._aside.get(native_consumer, {}).get(record.message_id)
         if first is not None and first.publish_time == published:
             if first in self._moved:  # this delivery alone counts for the entry
                 self._moved.discard(first)
@@ -277,7 +265,7 @@ class UnackedTracker:
                 first.native = native
                 self._reread.add(first)
                 continue
-            kept = aside.pop(plain_id(record), None)
+            kept = aside.pop(record.message_id, None)
             if kept is not None:
                 record.redelivery_count = kept[1]  # it was rejected, and is offered again
             elif settled.look_up(record.record_key, published, True, now) is Repeat.DUPLICATE:
@@ -337,7 +325,6 @@ class UnackedTracker:
         return taken
 
     def _withheld(self, record: PulsarRecord, event: RecordEvent) -> None:
-        """Pass an event of a record that was admitted, and is not handed out."""
         self._states[record] = QUEUED
         self._step(record, event)
 
@@ -445,9 +432,6 @@ class UnackedTracker:
         """Schedule the redelivery of records after ``delay`` seconds, or move them to the dead letters.
 
         On shared subscriptions the broker always counts, and the delay is at least 0.1, pulsar-client's minimum.
-
-        Args:
-            counted: whether the application had them.
         """
         self._return(records, delay, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN)
 
@@ -493,7 +477,7 @@ class UnackedTracker:
             return record
         if self._step(record, RecordEvent.SET_ASIDE).state is not RecordState.ASIDE:
             return record
-        message_id = plain_id(record)
+        message_id: PlainWireId = (*record.message_id,)
         kept = record.publish_time, record.redelivery_count, record.chunks
         self._aside.setdefault(record.native_consumer, {})[message_id] = kept
         return message_id
@@ -516,7 +500,6 @@ class UnackedTracker:
             self._letters.put([(record, self._failures(record))], self._dead_letter_ended, properties)
 
     def _dead_letter_ended(self, record: PulsarRecord, stored: bool) -> None:
-        """Settle a record after its dead letter was stored, or could not be."""
         if self._bridge.failure is not None:
             return
         if stored:
@@ -563,7 +546,6 @@ class UnackedTracker:
         return another
 
     def _queue(self, records: list[PulsarRecord]) -> None:
-        """Make queued records the next ones for ``pop``, in their order."""
         if not self._closed:
             self._again = deque(sorted((*records, *self._again), key=lambda record: record.record_key))
             self._wake()
@@ -678,8 +660,7 @@ class UnackedTracker:
     def stop(self, *, briefly: bool) -> None:
         """Prepare for closing the native consumers: the broker sends their unsettled records to other receivers.
 
-        Args:
-            briefly: they are reopened at once, so returned records stay here.
+        ``briefly``: they are reopened at once, so returned records stay here.
         """
         self.acks.flush()
         self.acks.interruption.close(self._bridge.loop.time())

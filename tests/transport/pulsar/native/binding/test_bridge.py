@@ -179,16 +179,16 @@ async def test_the_first_of_several_operations_that_fails_is_named() -> None:
     bridge = Bridge()
     operations = [Operation() for _ in range(3)]
     names = ["part 0", "part 1", "part 2"]
-    futures = {bridge.start(operation, name): name for operation, name in zip(operations, names, strict=True)}
+    futures = [bridge.start(operation, name) for operation, name in zip(operations, names, strict=True)]
     operations[0].answer(OK, None)
     operations[1].answer(_pulsar.Result.ConnectError, None)
     with pytest.raises(BrokerUnavailableError, match="part 1"):
         await bridge.ask_all(futures, 0.05)
-    late = {bridge.start(Operation(), "late"): "late"}
+    late = [bridge.start(Operation(), "late")]
     with pytest.raises(OperationTimeoutError, match="late"):
         await bridge.ask_all(late, 0.01)
     assert all(future.cancelled() for future in late), "no one retrieves what it is answered with later"
-    await bridge.ask_all({}, 0)
+    await bridge.ask_all([], 0)
 
 
 def test_post_to_a_closed_loop_is_silent() -> None:

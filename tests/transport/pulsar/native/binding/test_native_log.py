@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import subprocess
@@ -16,10 +17,8 @@ import _pulsar
 import anyio
 import pytest
 
-from jmsaio.config import load
 from jmsaio.errors import (
     BrokerUnavailableError,
-    ConfigurationError,
     ConsumerBusyError,
     NotFoundError,
     ObjectClosedError,
@@ -27,7 +26,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.pulsar.native.binding import native_log as module, options
+from jmsaio.transport.pulsar.native.binding import native_log as module
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_log import (
     REFUSALS,
@@ -39,7 +38,6 @@ from jmsaio.transport.pulsar.native.binding.native_log import (
     ask_again,
     casts_doubt,
 )
-from jmsaio.transport.pulsar.native.binding.options import client_configuration
 from jmsaio.transport.pulsar.native.binding.results import translate
 from jmsaio.transport.pulsar.native.consumers import subscriber
 from tests.kit.native_fakes import OK, from_thread
@@ -107,12 +105,9 @@ def test_on_windows_the_log_is_not_read_and_not_printed() -> None:
     assert run("import sys; sys.platform = 'win32'; print(log.captures(client()))") == "False"
 
 
-@pytest.mark.parametrize("copied", [True, False])
-def test_more_is_logged_where_a_copy_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
-    if copied:
-        monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
-    else:
-        monkeypatch.delenv("JMSAIO_PULSAR_LOG", raising=False)
+@pytest.mark.parametrize("debug", [True, False])
+def test_more_is_logged_if_the_logger_wants_it(caplog: pytest.LogCaptureFixture, debug: bool) -> None:
+    caplog.set_level(logging.DEBUG if debug else logging.INFO)
     levels: list[object] = []
 
     class Configuration:
@@ -121,7 +116,11 @@ def test_more_is_logged_where_a_copy_is_wanted(tmp_path: Path, monkeypatch: pyte
 
     configuration: Any = Configuration()
     NativeLog().direct(configuration)
-    assert levels == [_pulsar.LoggerLevel.Info if copied else _pulsar.LoggerLevel.Warn]
+    assert levels == [_pulsar.LoggerLevel.Info if debug else _pulsar.LoggerLevel.Warn]
+    log = own_log()
+    write(log, FENCED)
+    log.read()
+    assert ("Subscription is fenced" in caplog.text) is debug
 
 
 def test_a_child_process_has_a_log_of_its_own() -> None:
@@ -145,40 +144,6 @@ def test_a_flood_never_blocks_pulsar_client() -> None:
         "print(log.read() >= 15000)"
     )
     assert run(code) == "True"
-
-
-def test_a_copy_goes_to_the_file_that_the_environment_names(tmp_path: Path) -> None:
-    run("log.captures(client())", JMSAIO_PULSAR_LOG=str(tmp_path / "log"))
-    assert "Topic name is not valid" in (tmp_path / "log").read_text()
-
-
-@pytest.mark.parametrize(("name", "why"), [("nowhere/log", "No such file"), ("", "Is a directory")])
-def test_a_copy_that_can_not_be_opened_is_a_wrong_configuration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
-) -> None:
-    """Variable, path and cause are named when one connects; then, without the variable, it works."""
-    monkeypatch.setattr(options, "NATIVE_LOG", NativeLog())  # not the one of all tests
-    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / name))
-    with pytest.raises(ConfigurationError, match=f"JMSAIO_PULSAR_LOG names {tmp_path / name} .*{why}") as caught:
-        client_configuration(load(NOWHERE))
-    assert caught.value.key == "JMSAIO_PULSAR_LOG"
-    monkeypatch.delenv("JMSAIO_PULSAR_LOG")
-    client_configuration(load(NOWHERE))
-
-
-def test_a_copy_that_can_not_be_written_ends_and_the_log_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """Where nobody reads, pulsar-client waits for ever."""
-    log = own_log()
-    reading, writing = os.pipe()
-    os.close(writing)
-    log._copy = reading  # as a full disk: writing fails
-    write(log, FENCED)
-    assert log.read() == 1
-    write(log, REFUSED)
-    assert log.read() == 2
-    [told] = caplog.records
-    assert "JMSAIO_PULSAR_LOG" in told.getMessage()
-    os.close(reading)
 
 
 @pytest.mark.parametrize(
@@ -243,10 +208,10 @@ def test_a_refusal_of_a_consumer_that_comes_back() -> None:
     write(log, gone)
     refused = REFUSED.replace("Temporary error in creating", "Failed to reconnect")
     write(log, refused.replace("Retryable", "TopicNotFound"))
-    assert log.refusal_of_return(0, TOPIC, "jms-queue") == Refusal("TopicNotFound", "Topic t does not exist")
-    assert log.refusal_of_return(0, None, "jms-queue") is not None
-    assert log.refusal_of_return(0, TOPIC, "other") is None
-    assert log.refusal_of_return(log.read(), TOPIC, "jms-queue") is None
+    assert log.refusal(0, TOPIC, "jms-queue", "consumer") == Refusal("TopicNotFound", "Topic t does not exist")
+    assert log.refusal(0, None, "jms-queue", "consumer") is not None
+    assert log.refusal(0, TOPIC, "other", "consumer") is None
+    assert log.refusal(log.read(), TOPIC, "jms-queue", "consumer") is None
     assert log.refusal(0, TOPIC, "jms-queue") is None
 
 

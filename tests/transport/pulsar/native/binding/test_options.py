@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, get_args
 
 import _pulsar
@@ -146,9 +145,8 @@ def test_positions_become_pulsar_clients_ids() -> None:
     assert native_position(WireId(1, 2, 3, 4)) == _pulsar.MessageId(3, 1, 2, 4)
 
 
-def test_client_options_reach_pulsar_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_options_reach_pulsar_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "NATIVE_LOG", NativeLog())  # not the one of all tests
-    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
     config = load(
         "pulsar+ssl://h:1",
         operation_timeout=7,

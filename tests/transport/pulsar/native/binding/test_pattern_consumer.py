@@ -113,8 +113,8 @@ async def test_everything_else_reaches_the_native_consumer() -> None:
     got.append(pattern.receive(0))
     pattern.seek_async(1, partial(got.append))
     pattern.get_last_message_id_async(lambda result, place: got.append(result))
-    pattern.acknowledge_async("a", None)  # type: ignore[arg-type]  # a stand-in
-    pattern.negative_acknowledge("n")  # type: ignore[arg-type]  # a stand-in
+    pattern.acknowledge_async("a", None)
+    pattern.negative_acknowledge("n")
     assert got == ["first", "second", OK, OK]
     assert (native.acknowledged, native.returned) == (["a"], ["n"])
     assert (pattern.topic(), pattern.consumer_name()) == (native.topic(), native.consumer_name())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Literal
 
 import anyio
 import pulsar
@@ -18,24 +17,6 @@ from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
 from tests.kit.records import record, texts
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, new_topic, send
-
-
-@pytest.mark.parametrize(("builder", "warnings"), [("DEFAULT", 1), ("KEY_BASED", 0)])
-async def test_a_batch_of_several_groups_is_reported_once(
-    kit: Kit, builder: Literal["DEFAULT", "KEY_BASED"], warnings: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    box = await kit.box(SubscriptionType.KEY_SHARED)
-    sender = await kit.sender(config=ProducerConfig(batcher_builder=builder, batching_max_publish_delay=0.5))
-    for number in range(6):
-        outgoing = record(str(number))
-        outgoing.key = f"key {number % 3}"
-        sender.send(outgoing, lambda place, error: None)
-    await sender.drain(20)
-    await box.take(6)
-    assert ["batcherBuilder=KEY_BASED" in one.message for one in caplog.records if one.levelname == "WARNING"] == [
-        True
-    ] * warnings
-
 
 ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
 SHARED = [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]

@@ -16,7 +16,6 @@ from jmsaio.transport.pulsar.native.records.delayed_records import (
     MOST_BYTES,
     MOST_RECORDS,
     DelayedRecords,
-    early_until,
 )
 from tests.kit.records import Outcomes, Record, UnreadableRecord, record as outgoing, texts
 from tests.transport.pulsar.conftest import Box, Kit
@@ -46,7 +45,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     ],
 )
 def test_how_early_a_record_came(record: Any, until: int | None) -> None:
-    assert early_until(record, 1000) == until
+    assert DelayedRecords("t", clock=ManualClock(1)).due(record) == (None if until is None else until / 1000)
 
 
 def test_the_early_ones_are_found_with_the_time_that_is_left() -> None:
