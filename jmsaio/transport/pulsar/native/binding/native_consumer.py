@@ -38,6 +38,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import _pulsar
+import attrs
 
 from jmsaio.errors import JMSError
 from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker, begin_batch, directly_follows
@@ -61,6 +62,7 @@ HOLD: Final = 1.0
 _TOLERANCE: Final = 0.001
 
 
+@attrs.define(eq=False, repr=False, slots=False)
 class NativeConsumer:
     """Receives native messages from one native consumer or reader.
 
@@ -77,40 +79,35 @@ class NativeConsumer:
         persistent: whether the ids of its messages belong to one persistent topic.
     """
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        native: ConsumerHandle,
-        receive: Callable[[OnMessage], None],
-        receive_now: Callable[[int], MessageHandle],
-        topic: str | None,
-        what: str,
-        wake: Callable[[], None],
-    ) -> None:
-        self.native = native
-        self.settling: SettlingHandle = native
-        self.topic = topic
-        self.failure: JMSError | None = None
-        self.stopped = False
-        self.serial = 0
-        self.batch: BatchAcker | None = None
-        self.persistent = topic is not None and not topic.startswith("non-persistent://")
-        self._high: MessageIdHandle | None = None
-        self._again = False
-        self._bridge = bridge
-        self._receive = receive
-        self._receive_now = receive_now
-        self._what = what
-        self._wake = wake
-        self._armed = False
-        self._late: list[MessageHandle] = []
-        self._found: MessageHandle | None = None  # not reported, and held for an answer that might be pending
-        self._check_due: float | None = None  # loop time of the next check; None: no receive is armed, or it is done
-        self._timer: asyncio.TimerHandle | None = None  # reused for the next armed receive; None while it is idle
-        self._answered = Waiters()
-        self._inline: list[Any] = [None, None]
+    _bridge: Bridge
+    native: ConsumerHandle
+    _receive: Callable[[OnMessage], None]
+    _receive_now: Callable[[int], MessageHandle]
+    topic: str | None
+    _what: str
+    _wake: Callable[[], None]
+    settling: SettlingHandle = attrs.field(init=False)
+    failure: JMSError | None = attrs.field(default=None, init=False)
+    stopped: bool = attrs.field(default=False, init=False)
+    serial: int = attrs.field(default=0, init=False)
+    batch: BatchAcker | None = attrs.field(default=None, init=False)
+    persistent: bool = attrs.field(init=False)
+    _high: MessageIdHandle | None = attrs.field(default=None, init=False)
+    _again: bool = attrs.field(default=False, init=False)
+    _armed: bool = attrs.field(default=False, init=False)
+    _late: list[MessageHandle] = attrs.field(factory=list, init=False)
+    _found: MessageHandle | None = attrs.field(default=None, init=False)  # held for an answer that might be pending
+    _check_due: float | None = attrs.field(default=None, init=False)  # loop time of the next check, if it is not done
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)  # reused for the next armed receive
+    _answered: Waiters = attrs.field(factory=Waiters, init=False)
+    _inline: list[Any] = attrs.field(factory=lambda: [None, None], init=False)
+    _fired: OnMessage = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.settling = self.native
+        self.persistent = self.topic is not None and not self.topic.startswith("non-persistent://")
         self._fired = self._callback()
-        bridge.made(self)
+        self._bridge.made(self)
 
     def release(self) -> None:
         self.native = self.settling = Released()  # type: ignore[assignment]  # its calls return nothing

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import _pulsar
+import attrs
 
 from jmsaio.errors import TransportError
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, holds_native
@@ -28,6 +29,7 @@ from jmsaio.transport.pulsar.native.binding.results import NO_ANSWER
 _REQUESTS = 3
 
 
+@attrs.define(eq=False, repr=False)
 class PatternConsumer:
     """A ``ConsumerHandle`` of a topics pattern; all other methods are the native consumer's own.
 
@@ -37,18 +39,14 @@ class PatternConsumer:
         timeout: maximum seconds of a request of pulsar-client.
     """
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        native: ConsumerHandle,
-        ask_broker: Callable[[Callable[..., None]], object] | None,
-        timeout: float,
-    ) -> None:
-        self._bridge = bridge
-        self._native = native
-        self._ask_broker = ask_broker
-        self._timeout = timeout
-        self._unsubscribing = self._closed = False
+    _bridge: Bridge
+    _native: ConsumerHandle
+    _ask_broker: Callable[[Callable[..., None]], object] | None
+    _timeout: float
+    _unsubscribing: bool = attrs.field(default=False, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
         holds_native(self)
 
     def unsubscribe_async(self, callback: OnResult, /) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import attrs
+
 from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import StartPosition, Subscription
@@ -28,19 +30,17 @@ Answered = Callable[[str, float], Coroutine[Any, Any, None]]
 _ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "AuthorizationError", "TopicNotFound")
 
 
+@attrs.define(eq=False, repr=False)
 class NativeConsumers:
     """One native consumer per topic or partition, or one for a pattern."""
 
-    def __init__(
-        self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None], answered: Answered
-    ) -> None:
-        self._bridge = bridge
-        self._subscription = subscription
-        self._woken = woken
-        self._answered = answered
-        self._all: list[NativeConsumer] = []
-        self._turn = 0
-        self._abandoned = False
+    _bridge: Bridge
+    _subscription: Subscription
+    _woken: Callable[[], None]
+    _answered: Answered
+    _all: list[NativeConsumer] = attrs.field(factory=list, init=False)
+    _turn: int = attrs.field(default=0, init=False)
+    _abandoned: bool = attrs.field(default=False, init=False)
 
     def __iter__(self) -> Iterator[NativeConsumer]:
         return iter(self._all)

@@ -130,35 +130,30 @@ PAUSE = 5.0
 _TIMEOUT = 30.0
 
 
+@attrs.define(eq=False, repr=False)
 class Pausing:
     """Stops and resumes one receiver, and reopens it with another native receiver queue ``size`` for each topic."""
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        subscription: Subscription,
-        unacked: UnackedTracker,
-        native_consumers: NativeConsumers,
-        share: Share,
-        open_native: OpenNative,
-        woken: Callable[[], None],
-    ) -> None:
-        self.stopped = False
-        self.size = self._usual_size = queue_size(subscription, 1)
-        self._bridge = bridge
-        self._subscription = subscription
-        self._unacked = unacked
-        self._native_consumers = native_consumers
-        self._share = share
-        self._open_native = open_native
-        self._woken = woken
-        self._ackers: list[LateAcker] = []
-        self._briefly = False
-        self._largest = 0  # bytes of a message, of the recent ones
-        self._not_before = 0.0  # loop time of the next change of the queue size
-        self._reopening: asyncio.Task[None] | None = None
-        self._patient_until = 0.0  # the loop time until which that waits for the application to settle its records
-        self._must = False  # whether it then reopens even if the application did not
+    _bridge: Bridge
+    _subscription: Subscription
+    _unacked: UnackedTracker
+    _native_consumers: NativeConsumers
+    _share: Share
+    _open_native: OpenNative
+    _woken: Callable[[], None]
+    stopped: bool = attrs.field(default=False, init=False)
+    size: int = attrs.field(init=False)
+    _usual_size: int = attrs.field(init=False)
+    _ackers: list[LateAcker] = attrs.field(factory=list, init=False)
+    _briefly: bool = attrs.field(default=False, init=False)
+    _largest: int = attrs.field(default=0, init=False)  # bytes of a message, of the recent ones
+    _not_before: float = attrs.field(default=0.0, init=False)  # loop time of the next change of the queue size
+    _reopening: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _patient_until: float = attrs.field(default=0.0, init=False)  # it waits until then for the application to settle
+    _must: bool = attrs.field(default=False, init=False)  # whether it then reopens even if the application did not
+
+    def __attrs_post_init__(self) -> None:
+        self.size = self._usual_size = queue_size(self._subscription, 1)
 
     def sized(self) -> None:
         """Update the queue size after an increase of the number of native consumers."""

@@ -74,7 +74,7 @@ class PulsarReceiver:
             bridge, subscription, self._unacked, self._natives, share,
             lambda topic, size: subscribe(self.subscription, topic, size), self._woken,
         )  # fmt: skip
-        self._endings: list[Callable[[], object]] = []
+        self._endings: list[Callable[[], object]] = []  # called when it is closed
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 

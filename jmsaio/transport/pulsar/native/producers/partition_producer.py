@@ -64,6 +64,7 @@ class SendGroup:
     answer: tuple[Result, MessageIdHandle] | None = None
 
 
+@attrs.define(eq=False, repr=False)
 class PartitionProducer:
     """Sends to one topic without partitions, or to one partition.
 
@@ -75,39 +76,36 @@ class PartitionProducer:
         expired: called when a record had no answer in time.
     """
 
-    __slots__ = (
-        "__weakref__", "_armed", "_bridge", "_changed", "_expired", "_groups", "_last", "_late", "_latest", "_messages",
-        "_opened", "_partition", "_seen", "_send", "_settled", "_size", "_timeout", "_timer", "_tokens", "_window",
-        "native", "topic",
-    )  # fmt: skip
+    _bridge: Bridge
+    native: ProducerHandle
+    topic: str
+    _window: Window
+    _settled: Settled
+    _timeout: float
+    _changed: Callable[[str], object] = ignore
+    _expired: Callable[[], object] = ignore
+    _send: Callable[..., None] = attrs.field(init=False)
+    _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _partition: int = attrs.field(init=False)  # pulsar-client reports -1 for a producer of one partition
+    _messages: list[object] = attrs.field(factory=list, init=False)
+    _tokens: list[Token] = attrs.field(factory=list, init=False)
+    _size: int = attrs.field(default=0, init=False)
+    _groups: OrderedDict[SendGroup, None] = attrs.field(factory=OrderedDict, init=False)  # in the order of sending
+    #: Reported as in doubt; they stay in the window while pulsar-client holds them.
+    _late: set[SendGroup] = attrs.field(factory=set, init=False)
+    _armed: bool = attrs.field(default=False, init=False)  # whether a turn of the loop will check the current group
+    _seen: int = attrs.field(default=0, init=False)  # its length at the last check
+    _latest: float = attrs.field(default=0.0, init=False)  # latest loop time for sending it
+    _opened: float = attrs.field(init=False)
+    _last: tuple[int, int, int] | None = attrs.field(default=None, init=False)  # place of the last record stored
 
-    def __init__(
-        self, bridge: Bridge, native: ProducerHandle, topic: str, window: Window, settled: Settled, timeout: float,
-        changed: Callable[[str], object] = ignore, expired: Callable[[], object] = ignore,
-    ) -> None:  # fmt: skip
-        self.native = native
-        self.topic = topic
-        self._bridge = bridge
-        self._send = native.send_async
-        self._window = window
-        self._settled = settled
-        self._timeout = timeout
-        self._timer: asyncio.TimerHandle | None = None
-        self._partition = split_partition(topic)[1]  # pulsar-client reports -1 for a producer of one partition
-        self._messages: list[object] = []
-        self._tokens: list[Token] = []
-        self._size = 0
-        self._groups: OrderedDict[SendGroup, None] = OrderedDict()  # in the order of sending
-        # Reported as in doubt; they stay in the window while pulsar-client holds them.
-        self._late: set[SendGroup] = set()
-        self._armed = False  # whether a turn of the loop will check the current group
-        self._seen = 0  # its length at the last check
-        self._latest = 0.0  # latest loop time for sending it
-        self._changed = changed if not topic.startswith("non-persistent://") else ignore
-        self._expired = expired
-        self._opened = bridge.loop.time()
-        self._last: tuple[int, int, int] | None = None  # ledger, entry and index of the last record stored
-        bridge.made(self)
+    def __attrs_post_init__(self) -> None:
+        self._send = self.native.send_async
+        self._partition = split_partition(self.topic)[1]
+        self._opened = self._bridge.loop.time()
+        if self.topic.startswith("non-persistent://"):
+            self._changed = ignore
+        self._bridge.made(self)
 
     def release(self) -> None:
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing

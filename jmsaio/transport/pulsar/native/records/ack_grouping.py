@@ -17,7 +17,6 @@ publish time of the entry distinguishes them.
 
 from __future__ import annotations
 
-import asyncio
 import enum
 import math
 import threading
@@ -28,6 +27,7 @@ from functools import partial
 import attrs
 
 from jmsaio.model.wire import EntryId
+from jmsaio.transport.clock import DelayQueue
 from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import MessageIdHandle
@@ -182,8 +182,8 @@ class Settled:
         self._complete.clear()
 
 
-#: Seconds between checks of batches waiting for their last record: none waits longer than two intervals.
-HOLD = 0.015
+#: Seconds that the acknowledgements of a batch wait for its last record.
+HOLD = 0.02
 
 
 class AckGrouping:
@@ -201,8 +201,7 @@ class AckGrouping:
         self.topics: set[str] = set()
         self._bridge = bridge
         self._waiting: dict[BatchAcker, NativeConsumer] = {}  # incomplete batches with parts
-        self._aged: list[BatchAcker] = []  # those already waiting at the last check
-        self._timer: asyncio.TimerHandle | None = None
+        self._delays = DelayQueue[BatchAcker](bridge.loop, self._send)
 
     def add(self, records: Iterable[PulsarRecord]) -> None:
         settled, now = self.settled, self._bridge.loop.time()
@@ -230,8 +229,7 @@ class AckGrouping:
             else:
                 batch.parts.append(record.native)
                 self._waiting[batch] = native_consumer
-                if self._timer is None:
-                    self._timer = self._bridge.loop.call_later(HOLD, self._check)
+                self._delays.add(batch, HOLD)
 
     def expect(self, record: PulsarRecord) -> None:
         """Acknowledge a record when it arrives again: pulsar-client counts its batch with what was acknowledged before.
@@ -242,21 +240,9 @@ class AckGrouping:
         recent = self.settled[record.native_consumer].recent
         recent.append((native.message_id(), native.publish_timestamp(), self._bridge.loop.time()))
 
-    def _check(self) -> None:
-        self._timer = None
-        if self._bridge.failure is not None:
-            return
-        self._send(self._aged)
-        self._aged = list(self._waiting)
-        if self._aged:
-            self._timer = self._bridge.loop.call_later(HOLD, self._check)
-
     def flush(self) -> None:
+        self._delays.close()
         self._send(list(self._waiting))
-        self._aged = []
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def passed(self) -> None:
         self.last = self._bridge.loop.time()
@@ -267,7 +253,9 @@ class AckGrouping:
             self.last = None
             self.topics.clear()
 
-    def _send(self, batches: Iterable[BatchAcker]) -> None:
+    def _send(self, batches: list[BatchAcker]) -> None:
+        if self._bridge.failure is not None:
+            return
         for batch in batches:
             native_consumer = self._waiting.pop(batch, None)
             if native_consumer is None:  # completed meanwhile
