@@ -128,7 +128,7 @@ def with_sticky_key(record: OutgoingRecord, sticky_key: int) -> OutgoingRecord:
 def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None:
     """Write the headers of a send's stamp to the object that was passed to send; everything else is unchanged."""
     own_id, _, timestamp, _, delivery_time, _, expiration, priority, mode, _, _ = stamp
-    head = message._known_headers()
+    head = message._head if message._source is None else message._headers()
     own = () if head is None else (head.correlation_id, head.reply_to, head.type)
     message._head = Headers(destination, mode, own_id, timestamp, expiration, delivery_time, priority, *own)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jmsaio.codec import properties
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.destinations import Destination, Queue, Topic, as_destination, short_name
+from jmsaio.model.destinations import Destination, Queue, Topic, as_destination, full_name, short_name
 from jmsaio.model.headers import FIELDS, FOR_SELECTORS, TEXTS, Header, Headers
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.wire import (
@@ -35,7 +35,6 @@ from jmsaio.model.wire import (
     Texts,
 )
 
-_DOMAINS: Final = ("persistent://", "non-persistent://")
 _TOPIC: Final = "topic"
 _EXPIRATION_MARK: Final = EXPIRATION + TYPE_SUFFIX
 #: Maximum length of a header's number, with its sign; any number with fewer digits than the second value fits.
@@ -73,7 +72,7 @@ def write_reply_to(name: str, is_topic: bool, namespace: str, wire: dict[str, st
     """Write JMSReplyTo without its query string; a short name is in ``namespace``."""
     name = name.partition("?")[0]
     _utf8(name, REPLY_TO)
-    wire[REPLY_TO] = name if name.startswith(_DOMAINS) else f"persistent://{namespace}/{name}"
+    wire[REPLY_TO] = full_name(name, namespace)
     if is_topic:
         wire[REPLY_TO_TYPE] = _TOPIC
 
@@ -116,7 +115,9 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     if get(CORRELATION_ID) is not None:
         head.correlation_id = correlation_id(record)
     if get(REPLY_TO) is not None:
-        head.reply_to = _reply_destination(record, namespace)
+        found = reply_to(record, namespace)
+        if found is not None:
+            head.reply_to = (Topic if found[1] else Queue)(found[0], namespace=namespace)
     return head
 
 
@@ -191,14 +192,6 @@ def reply_to(wire: Texts, namespace: str) -> tuple[str, bool] | None:
         return None
     name = short_name(name.partition("?")[0], namespace)
     return (name, wire.get(REPLY_TO_TYPE) == _TOPIC) if name else None
-
-
-def _reply_destination(wire: Texts, namespace: str) -> Destination | None:
-    found = reply_to(wire, namespace)
-    if found is None:
-        return None
-    name, is_topic = found
-    return Topic(name, namespace=namespace) if is_topic else Queue(name, namespace=namespace)
 
 
 def connection_id(record: ReceivedRecord) -> str | None:

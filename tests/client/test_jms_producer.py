@@ -240,4 +240,4 @@ def test_each_header_of_a_message_goes_before_that_of_the_fresh() -> None:
 def test_an_empty_template_leaves_a_message_as_it_is() -> None:
     message = TextMessage("tea", properties={"amount": 5})
     apply(fresh(), message)
-    assert dict(message.properties) == {"amount": 5} and message._known_headers() is None
+    assert dict(message.properties) == {"amount": 5} and message._head is None

@@ -89,11 +89,6 @@ class Message(Properties):
             self._head = head
         return head
 
-    def _known_headers(self) -> Headers | None:
-        """Return the headers, or None for an application's message without any."""
-        head = self._head
-        return head if head is not None or self._source is None else self._headers()
-
     def _redelivery(self, count: int) -> None:
         """Set the number of this delivery: JMSXDeliveryCount, and JMSRedelivered if it is above 1."""
         self._count = count

@@ -43,15 +43,14 @@ class SequentialMessage(Message):
     and MessageFormatError for a value of another type or out of range. A read that fails does not move the position.
     """
 
-    __slots__ = ("_offset", "_position", "_reading")
+    __slots__ = ("_offset", "_position")
     _offset: int  # bytes that were read of the next value, a bytes value of a stream; -1 if it was not begun
-    _position: int
-    _reading: bool
+    _position: int  # of the next value; -1 while the body is write-only
 
     def __init__(self, content: Any, properties: Mapping[str, Property] | None) -> None:
         super().__init__(properties=properties)
         self._content = content
-        self._move(reading=False)
+        self._position = self._offset = -1
 
     @classmethod
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
@@ -66,7 +65,6 @@ class SequentialMessage(Message):
         message._read_only_body = message._read_only_properties = True
         message._position = 0
         message._offset = -1
-        message._reading = True
         return message
 
     def _read(self, target: type) -> Any:
@@ -79,24 +77,19 @@ class SequentialMessage(Message):
 
     def reset(self) -> None:
         """Make the body read-only and move to its start."""
-        self._move(reading=True)
+        self._position, self._offset = 0, -1
 
     def clear_body(self) -> None:
         """Remove the body and make it write-only."""
         super().clear_body()
-        self._move(reading=False)
-
-    def _move(self, *, reading: bool) -> None:
-        self._reading = reading
-        self._position = 0
-        self._offset = -1
+        self._position = self._offset = -1
 
     def _check_readable(self) -> None:
-        if not self._reading:
+        if self._position < 0:
             raise MessageNotReadableError("the body is write-only; call reset first")
 
     def _check_writable(self) -> None:
-        if self._reading:
+        if self._position >= 0:
             raise MessageNotWriteableError("the body is read-only; clear_body first")
 
     def read_boolean(self) -> bool:
@@ -206,7 +199,7 @@ class BytesMessage(SequentialMessage):
 
     def _read(self, target: type) -> Any:
         layout = _LAYOUTS[target]
-        if not self._reading:
+        if self._position < 0:
             self._check_readable()
         end = self._position + layout.size
         if end > len(self._content):
@@ -262,7 +255,7 @@ class BytesMessage(SequentialMessage):
         return count
 
     def _write(self, kind: type, value: object) -> None:
-        if self._reading:
+        if self._position >= 0:
             self._check_writable()
         made = typed(kind, value, kind.__name__.lower())
         self._content += _LAYOUTS[kind].pack(ord(made) if kind is Char else made)
@@ -323,7 +316,7 @@ class StreamMessage(SequentialMessage):
         return False
 
     def _current(self) -> Value:
-        if not self._reading:
+        if self._position < 0:
             self._check_readable()
         if self._position >= len(self._content):
             raise MessageEOFError("the stream message has no more values")
