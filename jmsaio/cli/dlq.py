@@ -189,7 +189,6 @@ async def _redrive(
 
 
 def _question(config: Configuration, planned: dict[str, Any], shared: dict[str, list[str]]) -> str:
-    """Ask whether to send the letters, with number and targets."""
     remarks = "".join(f"{text}\n" for text in _remarks(config, shared))
     targets = [f"{count} to {_name(config, topic)}" for topic, count in planned["targets"].items()]
     return f"{remarks}send {planned['sent']} dead letters: {', '.join(targets)}?"

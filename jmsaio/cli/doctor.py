@@ -67,7 +67,6 @@ async def doctor(source: Source, need: tuple[str, ...], topic: str | None, outpu
 
 
 def _write(output: Output, check: Check, state: CheckState, found: str, change: str) -> None:
-    """Write one check, with its consequence and what to change if something is wrong."""
     wrong = state.value in ("warning", "missing")
     if output.as_json:
         output.record({

@@ -207,7 +207,6 @@ def _pipe() -> int | None:
 
 
 def _unread(output: int) -> int:
-    """Return the number of unread bytes."""
     import fcntl  # neither is in Windows' Python
     import termios
 

@@ -48,7 +48,6 @@ class SendingStopped(JMSError):
 
 
 def _header_options(command: Command) -> Command:
-    """Add an option for each header that the application sets."""
     for header in reversed(OF_APPLICATION):
         rest = ", a queue; topic:NAME for a topic" if header.kind is HeaderKind.DESTINATION else ""
         flag = f"--{header.field.replace('_', '-')}"
@@ -173,7 +172,6 @@ async def _prepared(
 
 @contextlib.asynccontextmanager
 async def _producer(connection: Connection, name: str, topic: bool) -> AsyncIterator[MessageProducer]:
-    """Create a producer; before, check REST if it creates the queue."""
     config = connection.configuration
     creates = config.use_pulsar_admin and config.precreate_queue_subscription and not topic
     if creates and not config.in_process:

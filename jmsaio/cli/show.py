@@ -42,7 +42,6 @@ def to_json(message: Message) -> dict[str, Any]:
 
 
 def _header(value: Any, kind: HeaderKind) -> Any:
-    """Return the value of a header as JSON has it."""
     if kind is HeaderKind.DESTINATION:
         return f"{'topic' if hasattr(value, 'topic_name') else 'queue'}:{value.name}"
     if kind is HeaderKind.MODE:

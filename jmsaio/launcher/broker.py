@@ -89,7 +89,6 @@ def fetch(progress: Progress = silent) -> Path:
 
 
 def _filter(progress: Progress) -> Path:
-    """Return the cached folder with the packed filter, packing it if necessary."""
     plan = recipe()
     folder = cache_directory() / f"filter-{plan['manifest']['Nar-Version']}"
     if not (folder / plan["name"]).exists():
@@ -308,7 +307,6 @@ def _end(broker: BrokerStatus, timeout: float) -> None:
 
 
 def _signal(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group."""
     with contextlib.suppress(ProcessLookupError):  # the process has already ended
         os.killpg(group, number)
 

@@ -89,7 +89,6 @@ def _watch(lines: Iterable[str], what: str, progress: Progress, tail: deque[str]
 
 
 def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
-    """Create the error for a failed run, with the first error line of Maven's output."""
     errors = [line.removeprefix("[ERROR]").strip() for line in tail if line.startswith("[ERROR]")]
     reason = next(filter(None, errors), f"exit code {code}")
     return DownloadError(

@@ -49,12 +49,10 @@ def data_text(name: str) -> str:
 
 
 def _absolute(path: Path | str) -> Path:
-    """Make a path absolute, so that it does not depend on the current directory."""
     return Path(path).expanduser().absolute()
 
 
 def _memory(_: object, attribute: attrs.Attribute[str], value: str) -> None:
-    """Validate a memory size in Java's notation."""
     if _MEMORY.fullmatch(value) is None:
         raise ValueError(f"{attribute.name} must be a number followed by k, m or g, not '{value}'")
 
@@ -139,27 +137,12 @@ def render(settings: Mapping[str, str]) -> str:
 
 def command(java: Path, jars: Path, options: StartOptions) -> Sequence[str]:
     """Return the command line that runs the broker in the foreground, in its state directory."""
-    opens = [part for package in _OPENS for part in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
+    opens = [*(f"java.base/{package}" for package in _OPENS), "java.management/sun.management"]
     return [
-        str(java),
-        f"-Xmx{options.memory}",
-        f"-XX:MaxDirectMemorySize={options.memory}",
-        *opens,
-        "--add-opens",
-        "java.management/sun.management=ALL-UNNAMED",
-        "-Dio.netty.tryReflectionSetAccessible=true",
-        f"-Dlog4j2.configurationFile={LOGGING}",
-        "-cp",
-        f"{jars}/*",
-        "org.apache.pulsar.PulsarStandaloneStarter",
-        "--config",
-        "standalone.conf",
-        "--no-stream-storage",
-        "--no-functions-worker",
-        "--metadata-dir",
-        "data/metadata",
-        "--bookkeeper-dir",
-        "data/bookkeeper",
-        "-a",
-        "127.0.0.1",
-    ]
+        str(java), f"-Xmx{options.memory}", f"-XX:MaxDirectMemorySize={options.memory}",
+        *(part for package in opens for part in ("--add-opens", f"{package}=ALL-UNNAMED")),
+        "-Dio.netty.tryReflectionSetAccessible=true", f"-Dlog4j2.configurationFile={LOGGING}",
+        "-cp", f"{jars}/*", "org.apache.pulsar.PulsarStandaloneStarter",
+        "--config", "standalone.conf", "--no-stream-storage", "--no-functions-worker",
+        "--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper", "-a", "127.0.0.1",
+    ]  # fmt: skip

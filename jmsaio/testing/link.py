@@ -272,7 +272,6 @@ class Forwarder:
             target.write_eof()
 
     async def _pass(self, data: bytes, target: asyncio.StreamWriter) -> None:
-        """Write bytes in slices, when nothing is stalled."""
         begin = 0
         while begin < len(data):
             await self.rules.passing.wait()
@@ -299,7 +298,6 @@ class Forwarder:
         return bytes(passed)
 
     def _judge(self, frame: bytes) -> bytes:
-        """Return what passes of a frame."""
         rules, command = self.rules, command_type(frame)
         action, passes = rules.hit(frame) or ("", frame)
         self._cut = action == "cut"

@@ -12,12 +12,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from types import FrameType
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
-import attrs
 import click
 
 from jmsaio.cli.common.output import INTERRUPTED, Output, printable
@@ -34,7 +33,6 @@ from jmsaio.transport.causes import cause_of
 
 if TYPE_CHECKING:
     from jmsaio.client.session import Session
-
 
 T = TypeVar("T")
 
@@ -141,7 +139,11 @@ def read_connection(url: str | None, settings: Mapping[str, str], *, embedded: b
     source.update(settings)
     config = load(source)
     if config.in_process and (config.fallback or not embedded):
-        raise click.UsageError(refusal(config))
+        which = "no broker is configured, and the embedded one" if config.fallback else "the embedded broker"
+        raise click.UsageError(
+            f"{which} lives in one process only, so no other process could use it; start a real one with "
+            "'jmsaio broker start', then give --url pulsar://127.0.0.1:6650 or set JMSAIO_URL"
+        )
     _, in_url = split_url(str(source.get("brokerServiceUrl", source.get("service_url", "memory:"))))
     if "connect_timeout" not in source and "connect_timeout" not in in_url:
         source["connect_timeout"] = CONNECT_TIMEOUT
@@ -164,15 +166,6 @@ async def require_rest(config: Configuration) -> None:
             port,
         ) from error
     await stream.aclose()
-
-
-def refusal(config: Configuration) -> str:
-    """Explain that the embedded broker can't be used by a command, and which broker to start instead."""
-    which = "no broker is configured, and the embedded one" if config.fallback else "the embedded broker"
-    return (
-        f"{which} lives in one process only, so no other process could use it; start a real one with "
-        "'jmsaio broker start', then give --url pulsar://127.0.0.1:6650 or set JMSAIO_URL"
-    )
 
 
 async def require_destination(source: Source, destination: Queue | Topic, output: Output) -> None:
@@ -258,43 +251,34 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     Raises:
         KeyboardInterrupt: the command was interrupted.
     """
-    interrupts = _Interrupts()
+    first: float | None = None
+
+    async def watched() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+
+        def interrupt(*_: object) -> None:
+            nonlocal first
+            now = time.monotonic()
+            if first is None:
+                first = now
+                loop.call_soon_threadsafe(task.cancel)
+            elif now - first >= _SAME:
+                sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}jmsaio: interrupted again\n")
+                sys.stderr.flush()
+                os._exit(INTERRUPTED)
+
+        with suppress(ValueError):  # another thread than the main one, which receives no signals
+            signal.signal(signal.SIGINT, interrupt)
+        return await work
+
+    previous = signal.getsignal(signal.SIGINT)
     try:
-        previous = signal.signal(signal.SIGINT, interrupts.handle)
-    except ValueError:  # another thread than the main one, which receives no signals
-        return asyncio.run(work)
-    try:
-        return asyncio.run(interrupts.watch(work))
+        return asyncio.run(watched())
     except asyncio.CancelledError:
-        if interrupts.first is None:
+        if first is None:
             raise
         raise KeyboardInterrupt from None
     finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-@attrs.define(eq=False)
-class _Interrupts:
-    """The interrupts of one command; ``first`` is the time of the first one."""
-
-    first: float | None = None
-    _loop: asyncio.AbstractEventLoop | None = None
-    _task: asyncio.Task[Any] | None = None
-
-    async def watch(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine as the task that an interrupt cancels."""
-        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        return await work
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Handle the signal."""
-        now = time.monotonic()
-        if self._loop is None or self._task is None:
-            raise KeyboardInterrupt
-        if self.first is None:
-            self.first = now
-            self._loop.call_soon_threadsafe(self._task.cancel)
-        elif now - self.first >= _SAME:
-            sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}jmsaio: interrupted again\n")
-            sys.stderr.flush()
-            os._exit(INTERRUPTED)
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, previous)

@@ -147,7 +147,6 @@ def _reporter(output: Output, show: Callable[[str], None], once: bool) -> Callab
 
 
 def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
-    """Write the summary and return the exit code."""
     if not output.as_json:
         for each in summary["partitions"]:
             output.line(printable(f"{each['topic']}: archived up to {each['place']}"))

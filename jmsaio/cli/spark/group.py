@@ -118,7 +118,6 @@ def replay(
 
 
 def _done(dry_run: bool, dedup: bool) -> str:
-    """Describe what was done with the messages."""
     if dry_run:
         return "to send"
     return "offered; the broker drops those that it already has" if dedup else "sent"
