@@ -1,4 +1,4 @@
-"""The ``jmsaio`` command: demo, send, receive, browse, peek, broker, doctor, queues, topics, stats,
+"""The ``jmsaio`` command: demo, send, receive, browse, broker, doctor, queues, topics, stats,
 subscriptions, move, copy, purge, dlq, sweep, spark, guide. click and rich are imported only here.
 
 Exit codes: 0 done, 1 error, 2 wrong usage (an argument, an option, a configuration), 3 nothing found (no message to

@@ -14,7 +14,7 @@ from jmsaio.cli.common.output import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED,
 from jmsaio.cli.dlq import dlq
 from jmsaio.cli.doctor import doctor
 from jmsaio.cli.guide import guide
-from jmsaio.cli.receive import browse, peek, receive
+from jmsaio.cli.receive import browse, receive
 from jmsaio.cli.send import SendingStopped, send
 from jmsaio.cli.spark.group import spark
 from jmsaio.cli.states import queues, stats, topics
@@ -56,38 +56,22 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     "130 interrupted, 141 output pipe closed. On a terminal the commands write text, otherwise (or with --json) JSON "
     "lines.",
 )
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(__version__, "--version", prog_name="jmsaio")
 @click.pass_context
-def app(context: click.Context) -> None:
+def app(context: click.Context, debug: bool) -> None:
     """JMS for asyncio on Apache Pulsar, from the command line. Start with 'jmsaio demo': it needs no server."""
+    context.ensure_object(dict)["debug"] = debug
     show_help_alone(context)
 
 
 for command in (
-    demo, send, receive, browse, peek, broker, doctor, queues, topics, stats, subscriptions, move,
+    demo, send, receive, browse, broker, doctor, queues, topics, stats, subscriptions, move,
     copy_messages, purge, dlq, sweep, spark, guide,
 ):  # fmt: skip
     app.add_command(command)
 
 
-def _note_debug(context: click.Context, _option: click.Parameter, given: bool) -> None:
-    if given:
-        context.find_root().ensure_object(dict)["debug"] = True
-
-
-def _add_debug(command: click.Command) -> None:
-    """Add ``--debug`` to a command and its subcommands, so that it works before and after each name."""
-    command.params.append(
-        click.Option(
-            ["--debug"], is_flag=True, is_eager=True, expose_value=False, callback=_note_debug,
-            help="Show the traceback of an error.",
-        )
-    )  # fmt: skip
-    for below in command.commands.values() if isinstance(command, click.Group) else ():
-        _add_debug(below)
-
-
-_add_debug(app)
 #: The earlier name of ``subscriptions``, which is not listed.
 _EARLIER = copy.copy(subscriptions)
 _EARLIER.hidden = True

@@ -124,18 +124,18 @@ async def show(source: Source, name: str, selector: str | None, limit: int | Non
 @of_option
 @click.option(
     "--to", metavar="DESTINATION",
-    help="Send all letters to this destination; default: the one that each failed on.",
+    help="Send all letters to this queue, which is created if it is missing; topic://NAME for a topic. Default: the "
+    "destination that each failed on.",
 )  # fmt: skip
 @click.option(
     "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
     help="Skip messages that were already redriven N times.",
 )  # fmt: skip
-@click.option("--to-queue", metavar="NAME", help="Send all letters to this queue, which is created if it is missing.")
 @transfer_options
 @count_option
 @yes_option
 def redrive(
-    source: Source, letters: str, topic: bool, of: str | None, to: str | None, to_queue: str | None, max_redrives: int,
+    source: Source, letters: str, topic: bool, of: str | None, to: str | None, max_redrives: int,
     selector: str | None, limit: int | None, dry_run: bool, yes: bool, output: Output,
 ) -> int:  # fmt: skip
     """Send the dead letters in DESTINATION back to the destinations they failed on.
@@ -143,7 +143,7 @@ def redrive(
     First counts them, and asks. Each is acknowledged when the broker has stored it at its target.
 
     A topic delivers what is sent to it to all its subscriptions, not only to the one on which a letter failed; the
-    question names them. With --to-queue, only the consumers of a queue receive the letters.
+    question names them. With --to QUEUE, only the consumers of that queue receive the letters.
 
     An interrupted command loses nothing: run it again, and it continues; a message can then be sent twice. Each has the
     properties jmsaio_redrive_count and jmsaio_origin_message_id, which identifies copies of the same message.
@@ -152,11 +152,7 @@ def redrive(
     """
     from jmsaio.maintenance.transfer import TransferRequest
 
-    if to is not None and to_queue is not None:
-        raise click.UsageError("--to and --to-queue exclude each other")
-    target: Queue | Topic | None = None if to_queue is None else Queue(to_queue)
-    if to is not None:
-        target = parse_destination_text(full_name(to, topic=False))
+    target = None if to is None else parse_destination_text(full_name(to, topic=False))
     request = TransferRequest(
         destination=parse_destination_text(full_name(letters, topic)), of=of, selector=selector, limit=limit, to=target,
         max_redrives=max_redrives, dry_run=dry_run,
@@ -199,7 +195,7 @@ def _remarks(config: Configuration, shared: dict[str, list[str]]) -> Iterator[st
         names = printable(", ".join(subscriptions))
         yield (
             f"{_name(config, topic)} delivers each of them to all its subscriptions, also to those on which it did not "
-            f"fail: {names} (--to-queue NAME sends them to a queue instead)"
+            f"fail: {names} (--to NAME sends them to a queue instead)"
         )
 
 

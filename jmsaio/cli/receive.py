@@ -1,4 +1,4 @@
-"""``jmsaio receive`` acknowledges messages once the output's reader has them; ``browse`` and ``peek`` show them."""
+"""``jmsaio receive`` acknowledges messages once the output's reader has them; ``browse`` shows them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import select
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from jmsaio.cli.common.connecting import (
-    Command,
     Number,
     Source,
     broker_options,
@@ -24,7 +23,6 @@ from jmsaio.cli.common.connecting import (
     destination,
     require_destination,
     topic_option,
-    with_options,
 )
 from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, printable
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
@@ -221,49 +219,23 @@ def _reader_gone(output: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _options(count: int | None) -> Callable[[Command], Command]:
-    """Return a decorator that adds the options of a command that shows ``count`` messages; None: all."""
-    default = "all" if count is None else str(count)
-    return lambda command: with_options(
-        command,
-        click.argument("name", metavar="QUEUE", shell_complete=complete_destination),
-        broker_options(),
-        topic_option,
-        click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\"."),
-        click.option(
-            "-n", "--count", type=click.IntRange(min=1), default=count,
-            help=f"Maximum number of messages; default: {default}.",
-        ),
-        click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does)."),
-        create_option,
-        json_option,
-    )  # fmt: skip
-
-
 @click.command()
-@_options(count=None)
-async def browse(**options: Any) -> int:
+@click.argument("name", metavar="QUEUE", shell_complete=complete_destination)
+@broker_options()
+@topic_option
+@click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Maximum number of messages; default: all.")
+@click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does).")
+@create_option
+@json_option
+async def browse(
+    source: Source, name: str, topic: bool, selector: str | None, count: int | None, headers: bool, create: bool,
+    output: Output,
+) -> int:  # fmt: skip
     """Show the messages of a queue without consuming them.
 
     The exit code is 3 if there are none.
     """
-    return await _browse(**options)
-
-
-@click.command()
-@_options(count=10)
-async def peek(**options: Any) -> int:
-    """Show the first messages of a queue without consuming them; 'jmsaio browse' shows all.
-
-    The exit code is 3 if there are none.
-    """
-    return await _browse(**options)
-
-
-async def _browse(
-    source: Source, name: str, topic: bool, selector: str | None, count: int | None, headers: bool, create: bool,
-    output: Output,
-) -> int:  # fmt: skip
     if topic:
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
     if selector:

@@ -124,7 +124,7 @@ async def answered(answer: str, *arguments: str) -> tuple[int | None, dict[str, 
 async def test_a_redrive_asks_with_number_targets_and_the_subscriptions_that_receive_them(
     pulsar_broker: TestBroker, name: Callable[[str], str]
 ) -> None:
-    """Until it is answered, nothing is sent; with --to-queue, only the consumers of a queue receive the letters."""
+    """Until it is answered, nothing is sent; with --to, only the consumers of a queue receive the letters."""
     letters, other = await Letters.start(load(pulsar_broker.url)), name("later")
     try:
         origin = letters.topic.rpartition("/")[2]
@@ -137,8 +137,8 @@ async def test_a_redrive_asks_with_number_targets_and_the_subscriptions_that_rec
         await letters.harness.admin.create_subscription(letters.topic, "audit", StartPosition.EARLIEST)
         code, _, asked = await answered("n", *command)
         assert f"{origin} delivers each of them to all its subscriptions" in asked
-        assert "audit, jms-queue (--to-queue NAME" in asked
-        code, summary, asked = await answered("y", *command, "--to-queue", other)
+        assert "audit, jms-queue (--to NAME" in asked
+        code, summary, asked = await answered("y", *command, "--to", other)
         assert (code, summary is not None and summary["sent"]) == (0, 2)
         assert f"send 2 dead letters: 2 to {other}? [y/N]" in asked
         assert await letters.waiting() == await letters.waiting(letters.dead) == []

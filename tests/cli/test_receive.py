@@ -1,4 +1,4 @@
-"""``jmsaio receive``, ``browse`` and ``peek``."""
+"""``jmsaio receive`` and ``browse``."""
 
 import asyncio
 import base64
@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import pytest
 
 import jmsaio
@@ -22,7 +21,6 @@ from jmsaio.cli.common.output import Output
 from jmsaio.cli.receive import browse, receive, wait_until_read
 from tests.cli.inside import run_inside
 from tests.client.test_malformed import BAD, poison
-from tests.support.broker import TestBroker
 
 
 async def take(config: dict[str, Any], *arguments: str, form: str = "--json") -> int:
@@ -310,20 +308,3 @@ async def test_an_empty_queue(config: dict[str, Any], capsys: pytest.CaptureFixt
             await run_inside(browse, config, "news")
     assert await run_inside(browse, config, "orders", "--create", "--no-json") == 3
     assert "no message in orders" in capsys.readouterr().err
-
-
-@pytest.mark.broker
-async def test_peek_shows_the_first_ten_messages(
-    pulsar_broker: TestBroker, name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    queue = name("peeked")
-    async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
-        producer = await session.create_producer(session.create_queue(queue))
-        for number in range(12):
-            await producer.send(str(number))
-    for arguments, count in (([], 10), (["-n", "1"], 1), (["-n", "20"], 12)):
-        command = ["peek", queue, "-u", pulsar_broker.url, "--json", *arguments]
-        assert await anyio.to_thread.run_sync(main, command) == 0
-        bodies = [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()]
-        assert bodies == [str(number) for number in range(count)]
-    assert await anyio.to_thread.run_sync(main, ["peek", name("none"), "-u", pulsar_broker.url]) == 1
