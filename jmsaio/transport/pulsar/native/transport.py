@@ -312,6 +312,8 @@ class PulsarTransport:
 
     def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
         self._open.pop(part, None)
+        if isinstance(part, PulsarReceiver):
+            self._rereading.closed(part)
 
     async def aclose(self, timeout: float) -> None:
         if self._bridge.failure is not None:

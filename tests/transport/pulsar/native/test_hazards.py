@@ -223,7 +223,7 @@ def test_nothing_native_is_called_that_holds_the_gil() -> None:
         "set_logger",
     ):
         assert calls(method) == [], method
-    checked = ("watch.py", "missing.py", "pattern_consumer.py", "sender.py")
+    checked = ("watch.py", "missing.py", "native_consumers.py", "sender.py")
     assert [place for place in calls("is_connected") if not place.startswith(checked)] == []
     assert [place for place in calls("last_sequence_id") if not place.startswith("sender.py")] == []
     assert calls("flush_async") == []

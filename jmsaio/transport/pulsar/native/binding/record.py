@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
-from jmsaio.transport.pulsar.native.binding.batch_acker import batch_size, first_chunk
+from jmsaio.transport.pulsar.native.binding.native_consumer import batch_size, first_chunk
 from jmsaio.transport.pulsar.native.binding.options import MAX_MESSAGE_SIZE
 
 if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
     from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
-    from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
+    from jmsaio.transport.pulsar.native.binding.native_consumer import BatchAcker, NativeConsumer
 
 #: Identifies a persistent record in a cluster, however its topic was subscribed to: ledger, entry, index in the batch.
 RecordKey = tuple[int, int, int]

@@ -17,10 +17,9 @@ import attrs
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import ReaderOptions
-from jmsaio.transport.pulsar.native.binding.batch_acker import batch_size
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, MessageHandle, MessageIdHandle, ReaderHandle
-from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
+from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer, batch_size
 from jmsaio.transport.pulsar.native.binding.native_log import ask_again
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.waiting import Waiters

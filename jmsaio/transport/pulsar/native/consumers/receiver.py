@@ -74,7 +74,6 @@ class PulsarReceiver:
             bridge, subscription, self._unacked, self._natives, share,
             lambda topic, size: subscribe(self.subscription, topic, size), self._woken,
         )  # fmt: skip
-        self._endings: list[Callable[[], object]] = []  # called when it is closed
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
@@ -121,10 +120,6 @@ class PulsarReceiver:
     @property
     def closed(self) -> bool:
         return self._closed
-
-    def on_close(self, function: Callable[[], object]) -> None:
-        """Register a function to be called when the receiver is closed."""
-        self._endings.append(function)
 
     def owns(self, task: asyncio.Task[None]) -> None:
         """Register a task to be ended when the receiver is closed."""
@@ -268,8 +263,6 @@ class PulsarReceiver:
         self._closed = True
         self._unacked.close()
         self._on_closed(self)
-        for ending in self._endings:
-            ending()
         if self._bridge.forked:
             return
         for task in self._tasks:

@@ -16,7 +16,6 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 import anyio
 import attrs
@@ -25,9 +24,9 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
-from jmsaio.transport.pulsar.native.binding.batch_acker import batch_size
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
+from jmsaio.transport.pulsar.native.binding.native_consumer import batch_size
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
@@ -62,6 +61,7 @@ class Rereading:
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
     report: Callable[[LinkChange], bool]
     _tasks: dict[asyncio.Task[None], Damage] = attrs.field(factory=dict, init=False)
+    _delivered: dict[PulsarReceiver, list[Damage]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         _parts.append(weakref.ref(self))
@@ -93,20 +93,22 @@ class Rereading:
 
     def begin(self, damage: Damage, hindrance: str = "") -> None:
         """Read an entry again, unless the ``hindrance`` is known that makes it impossible."""
-        receivers = self.concerned(damage)
-        if not receivers:
+        if not self.concerned(damage):
             self._report_loss(damage, _CLOSED)
             return
         task = self.bridge.task(self._run(damage, hindrance))
         self._tasks[task] = damage
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        for receiver in receivers:
-            receiver.on_close(partial(self._receiver_closed, task, damage))
 
-    def _receiver_closed(self, task: asyncio.Task[None], damage: Damage) -> None:
-        """Handle the close of a receiver to which an entry being read was addressed."""
-        if task in self._tasks and not self.concerned(damage):
-            self._abandon(task, _CLOSED)
+    def closed(self, receiver: PulsarReceiver) -> None:
+        """Handle the close of a receiver, which is no longer an open one."""
+        for task, damage in list(self._tasks.items()):
+            if not self.concerned(damage):
+                self._abandon(task, _CLOSED)
+        for damage in self._delivered.pop(receiver, ()):
+            if count := receiver.unsettled(damage.ledger, damage.entry):
+                self._report_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when "
+                                          "their consumer was closed")  # fmt: skip
 
     async def _run(self, damage: Damage, hindrance: str) -> None:
         natives: list[MessageHandle] = []
@@ -123,7 +125,7 @@ class Rereading:
         else:
             _log.warning("%s; it was read again and is delivered as redelivered", damage, extra=damage.where())
             receivers[0].deliver_again(damage.topic, natives)
-            receivers[0].on_close(partial(self._closed, receivers[0], damage))
+            self._delivered.setdefault(receivers[0], []).append(damage)
         if len(natives) != 1:
             for receiver in receivers:
                 receiver.renew()
@@ -163,12 +165,6 @@ class Rereading:
             with anyio.CancelScope(shield=True):
                 await reader.aclose(_CLOSE)
         return natives
-
-    def _closed(self, receiver: PulsarReceiver, damage: Damage) -> None:
-        count = receiver.unsettled(damage.ledger, damage.entry)
-        if count:
-            self._report_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when their"
-                                    " consumer was closed")  # fmt: skip
 
     def _report_loss(self, damage: Damage, why: str) -> None:
         text = f"{damage}; it will not be redelivered: {why}; see 'jmsaio guide reliability' for how to look at it"

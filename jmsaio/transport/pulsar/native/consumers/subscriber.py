@@ -32,7 +32,7 @@ from jmsaio.transport.pulsar.native.binding.handles import (
 )
 from jmsaio.transport.pulsar.native.binding.native_log import Attempts, ask_again
 from jmsaio.transport.pulsar.native.binding.options import consumer_configuration, native_position
-from jmsaio.transport.pulsar.native.binding.pattern_consumer import PatternConsumer
+from jmsaio.transport.pulsar.native.consumers.native_consumers import PatternConsumer
 from jmsaio.transport.pulsar.native.consumers.pausing import queue_size
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.records.subscription_records import subscription_records

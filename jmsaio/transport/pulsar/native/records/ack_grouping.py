@@ -28,10 +28,9 @@ import attrs
 
 from jmsaio.model.wire import EntryId
 from jmsaio.transport.clock import DelayQueue
-from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import MessageIdHandle
-from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
+from jmsaio.transport.pulsar.native.binding.native_consumer import BatchAcker, NativeConsumer, batch_size
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord, RecordKey
 
 #: Maximum acknowledged records stored before they are evaluated; maximum entries stored of each kind.

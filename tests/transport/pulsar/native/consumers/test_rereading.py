@@ -275,7 +275,6 @@ class Receiver:
     renewed: int = 0
     stopped: bool = False
     closed: bool = False
-    endings: list[Callable[[], object]] = attrs.field(factory=list)
 
     def receives(self, damage: Damage) -> bool:
         return damage.topic == self.topic and damage.subscription == "s" and not self.closed
@@ -289,13 +288,9 @@ class Receiver:
     def unsettled(self, ledger: int, entry: int) -> int:
         return 0
 
-    def on_close(self, function: Callable[[], object]) -> None:
-        self.endings.append(function)
-
-    def close(self) -> None:
+    def close(self, reading: Rereading) -> None:
         self.closed = True
-        for ending in self.endings:
-            ending()
+        reading.closed(cast(Any, self))
 
 
 async def no_reader(options: ReaderOptions) -> Any:
@@ -374,9 +369,9 @@ async def test_what_nobody_can_get_any_more_is_told_when_the_consumer_closes() -
     reading.receivers = lambda: cast(Any, [first, second])
     reading.begin(Damage(topic, "s", 1, 2))
     await asyncio.sleep(0.01)
-    first.close()
+    first.close(reading)
     assert told == []
-    second.close()
+    second.close(reading)
     assert ["1:2" in change.text and "its consumer was closed" in change.text for change in told] == [True]
     reading.begin(Damage(topic, "s", 1, 3))
     assert ["1:3" in change.text for change in told] == [False, True]

@@ -16,7 +16,7 @@ import pytest
 from jmsaio.errors import ObjectClosedError
 from jmsaio.rules.record_life import RecordState
 from jmsaio.transport.base import StartPosition, SubscriptionType
-from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
+from jmsaio.transport.pulsar.native.binding.native_consumer import BatchAcker
 from jmsaio.transport.pulsar.native.records import ack_grouping as settled
 from jmsaio.transport.pulsar.native.records.ack_grouping import CROSSED, HOLD, Repeat, Settled
 from tests.kit.native_fakes import FakeMessage
