@@ -1,14 +1,8 @@
 """Encodes a message and the stamp of its send as a Pulsar record, and writes the stamp to the sender's object.
 
 ``encode`` handles every message. A ``PlainWriter`` writes the same record for a text or bytes that is sent without a
-message, which most sends are: the caller never has the message, so it has no headers except those of the stamp, none to
-be written back, and no state to check. Whatever is not plain, and whatever ``encode`` refuses, is declined; the general
-path raises the errors.
-
-A writer checks and writes properties in one pass, as a map or packed, whichever the transport requests. Recurring parts
-are cached: by name for the process; by the caller, for one millisecond, the wire form of a stamp without an id, before
-and after the id. A map is created with the count of its characters, from which the transport computes the size of the
-record.
+message, which most sends are, as a map or packed, whichever the transport requests; it declines whatever is not plain.
+Recurring parts are cached: by name for the process; by the caller, for one millisecond, the wire form of a stamp.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Converts records to rows of a table and back, without creating messages.
 
-A row has the values that ``decode_with`` would return: headers by the rules of ``codec.headers``, properties by those
-of ``codec.properties``. Texts are kept as on the wire, so nothing is converted twice. If ``decode_with`` would raise,
-the row has the reason.
+A row has the values that ``decode_with`` would return, texts as on the wire; if that would raise, the reason.
 """
 
 from __future__ import annotations

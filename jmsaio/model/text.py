@@ -283,24 +283,17 @@ def decode_mutf8(data: bytes) -> str:
 
 def _decode_slowly(data: bytes) -> str:
     units: list[int] = []
-    index, length = 0, len(data)
-    while index < length:
+    index = 0
+    while index < len(data):
         first = data[index]
-        if first < 0x80:
-            units.append(first)
-            index += 1
-        elif first >> 5 == 0b110:
-            units.append((first & 0x1F) << 6 | _tail(data, index + 1))
-            index += 2
-        elif first >> 4 == 0b1110:
-            units.append((first & 0x0F) << 12 | _tail(data, index + 1) << 6 | _tail(data, index + 2))
-            index += 3
-        else:
+        size = 1 if first < 0x80 else 2 if first >> 5 == 0b110 else 3 if first >> 4 == 0b1110 else 0
+        if not size:
             raise MessageFormatError(f"malformed modified UTF-8: byte {first:#04x} at {index}")
+        unit = first & (0x7F, 0x1F, 0x0F)[size - 1]
+        for place in range(index + 1, index + size):
+            if place >= len(data) or data[place] >> 6 != 0b10:
+                raise MessageFormatError(f"malformed modified UTF-8: a character is cut off at {place}")
+            unit = unit << 6 | data[place] & 0x3F
+        units.append(unit)
+        index += size
     return b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be", "surrogatepass")
-
-
-def _tail(data: bytes, index: int) -> int:
-    if index >= len(data) or data[index] >> 6 != 0b10:
-        raise MessageFormatError(f"malformed modified UTF-8: a character is cut off at {index}")
-    return data[index] & 0x3F

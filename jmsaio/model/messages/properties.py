@@ -139,13 +139,6 @@ class Properties(TypedGetters):
             raise KeyError(name)
         return found
 
-    def _has_property(self, name: object) -> bool:
-        try:
-            self._one_property(name)
-        except KeyError:
-            return False
-        return True
-
     def _writable_properties(self, name: object) -> dict[str, Property]:
         if type(name) is not str or name not in allowed_names:
             check_property_name(name)
@@ -201,7 +194,7 @@ class Properties(TypedGetters):
     def property_exists(self, name: str) -> bool:
         """Return whether a property of that name exists, even if its value is None."""
         check_text(name, "name")
-        return self._has_property(name)
+        return name in self.properties
 
     def get_property_names(self) -> list[str]:
         """Return the names of the properties, including JMSX properties but not headers."""
@@ -292,9 +285,6 @@ class PropertyView(MutableMapping[str, Property]):
 
     def __len__(self) -> int:
         return len(self._message._property_map())
-
-    def __contains__(self, name: object) -> bool:
-        return self._message._has_property(name)
 
     @overload
     def update(self, other: SupportsKeysAndGetItem[str, Property], /, **more: Property) -> None: ...
