@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Unpack
 
 import attrs
@@ -37,9 +36,7 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
     _contexts: set[Context]  # open ones of the connection, which is closed with the last of them
     _session: Session
     _auto_start: bool
-    _producer: MessageProducer | None = None
     _closed: bool = False
-    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     @property
     def _runtime(self) -> SessionRuntime:
@@ -129,12 +126,8 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
         return consumer
 
     async def _anonymous_producer(self) -> MessageProducer:
-        """Return the message producer that this context's producers share."""
         self._check_open()
-        async with self._opening:
-            if self._producer is None:
-                self._producer = await self._session.create_producer()
-            return self._producer
+        return await self._session._anonymous_producer()
 
     @property
     def closed(self) -> bool:

@@ -334,8 +334,8 @@ class Session(SessionCalls, AsyncClosing):
     _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
     _producers: int = 0  # created so far
     _requests: RequestReply | None = None
-    _replier: MessageProducer | None = None  # answers the requests that the session received
-    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)  # the replier
+    _anonymous: MessageProducer | None = None
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)  # the anonymous producer
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
@@ -442,10 +442,15 @@ class Session(SessionCalls, AsyncClosing):
             )
         message, _ = outgoing(body, log_left_out)
         message.jms_correlation_id = request.jms_correlation_id or request.jms_message_id
+        return await (await self._anonymous_producer()).send(destination, message, **options)
+
+    async def _anonymous_producer(self) -> MessageProducer:
+        """Return the producer of all answers, and of a context's producers."""
+        self._runtime.check_call()
         async with self._opening:
-            if self._replier is None:
-                self._replier = await self.create_producer()
-        return await self._replier.send(destination, message, **options)
+            if self._anonymous is None:
+                self._anonymous = await self.create_producer()
+            return self._anonymous
 
     async def close(self) -> None:
         """Close the session and everything created from it. Idempotent; any task can call it.
