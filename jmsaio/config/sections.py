@@ -208,9 +208,7 @@ class ConsumerConfig(_Section):
         transports=ON_PULSAR_CLIENT, refused_on=ON_WIRE,
     )  # fmt: skip
     use_schema: bool = option(
-        False,
-        "useSchema",
-        "decode messages that have a schema; false: only texts of a STRING schema",
+        False, "useSchema", "decode messages that have a schema; false: only texts of a STRING schema"
     )
     properties: Mapping[str, str] = option(
         attrs.Factory(dict), "properties", "metadata of the consumer", repr=names_only, transports=ON_PULSAR

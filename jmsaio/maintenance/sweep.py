@@ -54,10 +54,10 @@ async def find_leftovers(admin: Admin, namespace: str, idle: float) -> list[Left
 
 
 async def _leftovers(admin: Admin, base: str, topics: list[str]) -> list[Leftover]:
-    """Return the leftovers of one topic, all its partitions together."""
     temporary = base.rpartition("/")[2].startswith(TOPIC_PREFIX)
     try:
-        if not temporary and not await _has_subscriptions(admin, topics):
+        names = [] if temporary else [name for topic in topics for name in await admin.subscriptions(topic)]
+        if not temporary and not any(name.startswith(SUBSCRIPTION_PREFIX) for name in names):
             return []
         activities = [await admin.activity(topic) for topic in topics]
         if topics != [base] and await admin.partitions(base) != len(topics):
@@ -69,26 +69,14 @@ async def _leftovers(admin: Admin, base: str, topics: list[str]) -> list[Leftove
             return []
         last = latest([activity.last_of_all for activity in activities])
         return [Leftover(base, None, _idle(activities, last))]
-    return _subscriptions(base, activities)
-
-
-async def _has_subscriptions(admin: Admin, topics: list[str]) -> bool:
-    for topic in topics:
-        if any(name.startswith(SUBSCRIPTION_PREFIX) for name in await admin.subscriptions(topic)):
-            return True
-    return False
-
-
-def _subscriptions(base: str, activities: list[Activity]) -> list[Leftover]:
-    names: dict[str, list[SubscriptionActivity]] = {}
-    for activity in activities:
-        for name, one in activity.subscriptions.items():
-            if name.startswith(SUBSCRIPTION_PREFIX):
-                names.setdefault(name, []).append(one)
+    found: dict[str, list[SubscriptionActivity]] = {}
+    for name, one in chain.from_iterable(activity.subscriptions.items() for activity in activities):
+        if name.startswith(SUBSCRIPTION_PREFIX):
+            found.setdefault(name, []).append(one)
     return [
-        Leftover(base, name, _idle(activities, latest([one.last for one in found])))
-        for name, found in names.items()
-        if not any(one.consumers for one in found)
+        Leftover(base, name, _idle(activities, latest([part.last for part in parts])))
+        for name, parts in found.items()
+        if not any(part.consumers for part in parts)
     ]
 
 

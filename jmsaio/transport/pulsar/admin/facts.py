@@ -54,11 +54,23 @@ async def collect_facts(config: Configuration, topic: str | None, connect: Open)
     admin = RestAdmin(config) if config.use_pulsar_admin else None
     try:
         transport = await _connect(config, connect, found)
-        async with anyio.create_task_group() as group:
-            if transport is not None:
-                group.start_soon(_ask_broker, transport, config, connect, admin, topic, found)
+        works: dict[str, Awaitable[object]] = {}
+        if transport is not None:
+            works["anonymous"] = _accepts_anyone(config, connect)
+            works["produce"] = _may_produce(transport, config, topic)
+            works["consume"] = _may_consume(transport, config, topic)
             if admin is not None:
-                group.start_soon(_ask_rest, admin, config.system_namespace, found)
+                works["same cluster"] = transport.same_cluster.is_seen(topic, partial(admin.consumers, "statistics"))
+        if admin is not None:
+            settings = "/admin/v2/brokers/configuration/runtime"
+            namespace = f"/admin/v2/namespaces/{config.system_namespace}"
+            works["version"] = _version(admin, found)
+            works["settings"] = _read(admin, settings, "settings of the broker (a superuser)")
+            works["policies"] = _read(admin, namespace, "policies of the namespace (an administrator of its tenant)")
+            works["transactions"] = _has_transactions(admin)
+        async with anyio.create_task_group() as group:
+            for name, work in works.items():
+                group.start_soon(_note, found, name, work)
         if admin is not None and found.get("same cluster") is True:  # another cluster is asked to delete nothing
             await _note(found, "administer", _may_administer(admin, config.system_namespace))
     finally:
@@ -80,29 +92,6 @@ async def _connect(config: Configuration, connect: Open, found: dict[str, Any]) 
             raise
         found["connected"] = error
         return None
-
-
-async def _ask_broker(
-    transport: _Connected, config: Configuration, connect: Open, admin: RestAdmin | None, topic: str | None,
-    found: dict[str, Any],
-) -> None:  # fmt: skip
-    async with anyio.create_task_group() as group:
-        group.start_soon(_note, found, "anonymous", _accepts_anyone(config, connect))
-        group.start_soon(_note, found, "produce", _may_produce(transport, config, topic))
-        group.start_soon(_note, found, "consume", _may_consume(transport, config, topic))
-        if admin is not None:
-            same = transport.same_cluster.is_seen(topic, partial(admin.consumers, "statistics"))
-            group.start_soon(_note, found, "same cluster", same)
-
-
-async def _ask_rest(admin: RestAdmin, namespace: str, found: dict[str, Any]) -> None:
-    settings = "/admin/v2/brokers/configuration/runtime", "settings of the broker (a superuser)"
-    policies = f"/admin/v2/namespaces/{namespace}", "policies of the namespace (an administrator of its tenant)"
-    async with anyio.create_task_group() as group:
-        group.start_soon(_note, found, "version", _version(admin, found))
-        group.start_soon(_note, found, "settings", _read(admin, *settings))
-        group.start_soon(_note, found, "policies", _read(admin, *policies))
-        group.start_soon(_note, found, "transactions", _has_transactions(admin))
 
 
 async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> None:

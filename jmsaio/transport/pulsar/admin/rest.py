@@ -34,35 +34,11 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import Activity, OpenTransaction, StoredEntry, check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, TopicLog, TopicStats
 from jmsaio.transport.causes import cause_of
-from jmsaio.transport.pulsar.admin.answers import (
-    NO_TRANSACTIONS,
-    base_url,
-    error_of,
-    has_advanced,
-    message_id_body,
-    moved,
-    read_activity,
-    read_cursor,
-    read_entry,
-    read_entry_filters,
-    read_ledgers,
-    read_log,
-    read_stats,
-    reason_of,
-    understanding,
-)
+from jmsaio.transport.pulsar.admin import answers, paths
+from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding
 from jmsaio.transport.pulsar.admin.causes import distrust, missing_tls
 from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
-from jmsaio.transport.pulsar.admin.paths import (
-    creating,
-    namespace_path,
-    schema_path,
-    since_path,
-    start_position,
-    subscription_path,
-    topic_path,
-    transaction_buffer_path,
-)
+from jmsaio.transport.pulsar.admin.paths import subscription_path, topic_path
 from jmsaio.transport.pulsar.admin.same_cluster import Check
 from jmsaio.transport.pulsar.admin.transactions import find_holder
 from jmsaio.transport.subscriptions import list_partitions
@@ -107,7 +83,7 @@ class RestAdmin:
     def __init__(self, config: Configuration, check: Check | None = None) -> None:
         self._config = config
         self._check = check
-        self._url = base_url(config.web_service_url)
+        self._url = answers.base_url(config.web_service_url)
         self._credentials: Credentials | None = read_credentials(
             config.auth_plugin, config.auth_params, authorities(config)
         )
@@ -147,7 +123,7 @@ class RestAdmin:
     async def topics(self, namespace: str) -> list[str]:
         found: list[str] = []
         for domain in ("persistent", "non-persistent"):
-            path, query = namespace_path(domain, namespace), {"includeSystemTopic": "false"}
+            path, query = paths.namespace_path(domain, namespace), {"includeSystemTopic": "false"}
             found += await self._get(path, f"topics of {namespace}", list, query)
         return found
 
@@ -157,7 +133,7 @@ class RestAdmin:
             path, query = f"{path}/partitioned-stats", {"perPartition": "false", **_STATS}
         else:
             path, query = f"{path}/stats", _STATS
-        return await self._get(path, f"statistics of {topic}", read_stats, query)
+        return await self._get(path, f"statistics of {topic}", answers.read_stats, query)
 
     async def backlog(self, topic: str, subscription: str) -> int:
         """Count the messages kept for a subscription, up to the broker's own limit (10,000 entries by default)."""
@@ -186,15 +162,15 @@ class RestAdmin:
             published = message.headers.get("x-pulsar-publish-time", "")
         answer = await self._answer("GET", f"{path}/stats", query=_STATS, what=what)
         with understanding(what):
-            return read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
+            return answers.read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         path, what = f"{topic_path(topic)}/internalStats", f"cursor of {topic}"
-        return await self._get(path, what, lambda found: read_cursor(found, subscription, what))
+        return await self._get(path, what, lambda found: answers.read_cursor(found, subscription, what))
 
     async def log(self, topic: str) -> TopicLog:
         """Make three calls; the answers of the later two are limited to the last entry reported by the first."""
-        what, buffer_path = f"log of {topic}", transaction_buffer_path(topic)
+        what, buffer_path = f"log of {topic}", paths.transaction_buffer_path(topic)
         for attempt in range(ATTEMPTS):
             internal = await self._internal(topic, what)
             stats = await self._call("GET", f"{topic_path(topic)}/stats", query=_STATS, what=what)
@@ -206,7 +182,7 @@ class RestAdmin:
                     raise
                 await anyio.sleep(_LONGEST_PAUSE)
         with understanding(what):
-            return read_log(topic, internal, stats, buffer, has_transactions)
+            return answers.read_log(topic, internal, stats, buffer, has_transactions)
 
     async def _transaction_buffer(self, path: str, what: str) -> tuple[Any, bool]:
         """Return the statistics of a topic's transactions, None without permission; and whether the broker has any."""
@@ -226,33 +202,33 @@ class RestAdmin:
         what = f"ledgers of {topic}"
         internal = await self._internal(topic, what)
         with understanding(what):
-            return tuple(Ledger(*one) for one in read_ledgers(internal))
+            return tuple(Ledger(*one) for one in answers.read_ledgers(internal))
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
         path, what = f"{topic_path(split_partition(topic)[0])}/entryFilters", f"filters of {topic}"
-        return await self._get(path, what, read_entry_filters, {"applied": "true"})
+        return await self._get(path, what, answers.read_entry_filters, {"applied": "true"})
 
     async def schemas(self, topic: str) -> list[Schema]:
         try:
-            found = await self._get(schema_path(topic), f"schemas of {topic}", itemgetter("getSchemaResponses"))
+            found = await self._get(paths.schema_path(topic), f"schemas of {topic}", itemgetter("getSchemaResponses"))
         except NotFoundError:
             return []
         return [_schema(one) for one in found]
 
     async def schema(self, topic: str, version: int) -> Schema:
-        return await self._get(schema_path(topic, version), f"schema {version} of {topic}", _schema)
+        return await self._get(paths.schema_path(topic, version), f"schema {version} of {topic}", _schema)
 
     async def entry(self, topic: str, message_id: WireId) -> StoredEntry:
         path = f"{topic_path(topic)}/ledger/{message_id.ledger}/entry/{message_id.entry}"
         what = f"entry {message_id.ledger}:{message_id.entry} of {topic}"
         answer = await self._answer("HEAD", path, what=what)
         with understanding(what):
-            return read_entry(answer.headers)
+            return answers.read_entry(answer.headers)
 
     async def first_since(self, topic: str, time: int) -> WireId:
         what = f"first entry of {topic} from publish time {time} ms on"
         read = itemgetter("ledgerId", "entryId", "partitionIndex")
-        return WireId(*await self._get(since_path(topic, time), what, read))
+        return WireId(*await self._get(paths.since_path(topic, time), what, read))
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Move the cursor, and poll it until it has moved, for up to ``operation_timeout`` seconds.
@@ -260,13 +236,14 @@ class RestAdmin:
         The broker answers before it has moved the cursor, and refuses (409) while an earlier call is in progress.
         """
         what = f"advance subscription {subscription} of {topic}"
-        path, body = f"{subscription_path(topic, subscription)}/expireMessages", message_id_body(topic, message_id)
+        path = f"{subscription_path(topic, subscription)}/expireMessages"
+        body = answers.message_id_body(topic, message_id)
         pause = _FIRST_PAUSE
         try:
             with anyio.fail_after(self._config.operation_timeout):
                 internal = await self._internal(topic, what)
                 check_partition(topic, message_id)
-                while not has_advanced(internal, subscription, message_id, what):
+                while not answers.has_advanced(internal, subscription, message_id, what):
                     try:
                         await self._call("POST", path, body=body, what=what)
                     except AdminError as error:
@@ -293,7 +270,7 @@ class RestAdmin:
 
         Each partition has a call of its own: an answer for several would not say which of them failed.
         """
-        async with creating(topic, name, self._config.operation_timeout):
+        async with paths.creating(topic, name, self._config.operation_timeout):
             parts = await list_partitions(self, topic) or [topic]
             return any(await together(self._create_subscription(part, name, position) for part in parts))
 
@@ -307,7 +284,7 @@ class RestAdmin:
         attempts = ATTEMPTS
         while True:
             try:
-                return await self._create(path, start_position(position), what, {"replicated": "false"})
+                return await self._create(path, paths.start_position(position), what, {"replicated": "false"})
             except AdminError as error:
                 if error.status != 412 or _NOT_RESET not in str(error):
                     raise
@@ -453,13 +430,13 @@ class RestAdmin:
                     _calling.reset(calling)
                 if answer.status_code not in _MOVED or "location" not in answer.headers:
                     break
-                url = moved(url, answer.headers["location"], answer.status_code)
+                url = answers.moved(url, answer.headers["location"], answer.status_code)
                 query = None  # the new address contains it
         if answer.is_success:
             return answer
         if answer.status_code == 401 and credentials is not None and credentials.issued is not None:
             credentials.issued.forget()
-        raise error_of(answer.status_code, reason_of(answer), what, credentials, token)
+        raise answers.error_of(answer.status_code, answers.reason_of(answer), what, credentials, token)
 
     def _connected(self, what: str) -> httpx.AsyncClient:
         if self._closed:  # checked before each request: a call might be waiting for its next attempt

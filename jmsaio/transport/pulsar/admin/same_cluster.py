@@ -80,8 +80,7 @@ class SameCluster:
                 return
             loop = asyncio.get_running_loop()
             if loop.time() >= self._refused_until:
-                belongs = self._may_belong if config.web_service_named else self._is_proved
-                if await belongs(path, what, list_consumers):
+                if await self._belongs(topic_of(path), what, list_consumers):
                     _KNOWN.add(key)
                     return
                 self._refused_until = loop.time() + _AGAIN
@@ -93,38 +92,34 @@ class SameCluster:
                 key="webServiceUrl",
             )
 
-    async def _may_belong(self, path: str, what: str, list_consumers: ListConsumers) -> bool:
-        """Return False if an address that was given belongs to another cluster; warn if that can't be determined."""
-        why: object = f"no answer within {_LIMIT:g} s"
-        with anyio.move_on_after(_LIMIT):
+    async def _belongs(self, own: str | None, what: str, list_consumers: ListConsumers) -> bool:
+        """Return False if the address belongs to another cluster.
+
+        If that can't be determined, warn about an address that was given, and raise an error for one that was not.
+        """
+        web, service = self.config.web_service_url, self.config.service_url
+        named, why = self.config.web_service_named, f"no answer within {_LIMIT:g} s"
+        with anyio.move_on_after(_LIMIT if named else None):
             try:
-                return await self.is_seen(topic_of(path), list_consumers)
+                return await self.is_seen(own, list_consumers)
             except JMSError as error:
-                if isinstance(error, AdminError) and error.status is None:
+                if named and not (isinstance(error, AdminError) and error.status is None):
+                    why = str(error)
+                elif named or not isinstance(error, NotFoundError | JMSSecurityError):
                     raise  # as the call itself would
-                why = error
+                else:
+                    text = (
+                        f"{what}: option webServiceUrl is not given, and whether {web} is of the cluster of {service} "
+                        f"can't be shown: {error}; set webServiceUrl={web} if it is"
+                    )
+                    if isinstance(error, JMSSecurityError):
+                        raise JMSSecurityError(text) from error
+                    raise ConfigurationError(text, key="webServiceUrl") from error
         _log.warning(
             "whether option webServiceUrl = %s is the REST interface of the cluster of %s is not known (%s): if it is "
-            "not, a queue can lose the messages that are sent before its first consumer opens", *self._addresses(), why,
+            "not, a queue can lose the messages that are sent before its first consumer opens", web, service, why,
         )  # fmt: skip
         return True
-
-    async def _is_proved(self, path: str, what: str, list_consumers: ListConsumers) -> bool:
-        """Return whether an address that was not given belongs to the same cluster."""
-        try:
-            return await self.is_seen(topic_of(path), list_consumers)
-        except (NotFoundError, JMSSecurityError) as error:
-            web, service = self._addresses()
-            text = (
-                f"{what}: option webServiceUrl is not given, and whether {web} is of the cluster of {service} can't be "
-                f"shown: {error}; set webServiceUrl={web} if it is"
-            )
-            if isinstance(error, JMSSecurityError):
-                raise JMSSecurityError(text) from error
-            raise ConfigurationError(text, key="webServiceUrl") from error
-
-    def _addresses(self) -> tuple[str, str]:
-        return self.config.web_service_url, self.config.service_url
 
     async def is_seen(self, own: str | None, list_consumers: ListConsumers) -> bool:
         """Return whether a reader opened at the broker is listed by the REST interface.
