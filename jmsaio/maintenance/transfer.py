@@ -1,15 +1,18 @@
-"""What a transfer is: the messages that it selects, what becomes of them, its ranges, and senders to its targets."""
+"""The transfer of one range of messages: each is sent to its target, and acknowledged when it is stored there."""
 
 from __future__ import annotations
 
+import asyncio
 import enum
-import itertools
-import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from random import random
+from typing import Final, NamedTuple
 
+import anyio
 import attrs
 
+from jmsaio.codec import headers
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     InvalidDestinationError,
@@ -19,19 +22,28 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
-from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
+from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven, require_admin
+from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.schema import Schema
-from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX, split_partition
-from jmsaio.model.wire import EntryId, OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.model.topic_names import split_partition
+from jmsaio.model.wire import EntryId, OutgoingRecord, ReceivedRecord, SetAside, WireId
 from jmsaio.rules.routing import make_route
 from jmsaio.selector import Selector
 from jmsaio.transport.administration import Admin, Cursor, Ledger
-from jmsaio.transport.base import Sender, Settled, Transport
-from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.base import Receiver, Sender, Settled, StartPosition, Subscription, SubscriptionType, Transport
 from jmsaio.transport.copy_senders import INCOMPATIBLE, CopySenders
 from jmsaio.transport.sending import has_room, longest_wait, sender_options
-from jmsaio.transport.subscriptions import list_partitions, precreate
+
+#: Records inspected per batch.
+_AT_ONCE: Final = 500
+#: Maximum number of records in flight before more are received; about as many are sent again after a killed process.
+_IN_FLIGHT: Final = 1000
+#: Seconds to wait until fewer records are in flight.
+_CONFIRMED: Final = 300.0
+#: Seconds to wait until the broker has received all acknowledgements.
+_ACKNOWLEDGED: Final = 30.0
+#: Maximum number of different errors reported.
+MAX_ERRORS: Final = 5
 
 
 class Transfer(enum.Enum):
@@ -101,71 +113,318 @@ class TransferRange:
     copied_from: str | None = None
 
 
-async def plan_transfer(
-    transport: Transport, configuration: Configuration, request: TransferRequest
-) -> list[TransferRange]:
-    """Return one range for each topic without partitions, or partition, that has messages to transfer.
+#: Reasons why a message was not sent.
+TOO_OFTEN: Final = "redriven too often"
+NO_ORIGIN: Final = "no origin"
+FAILED: Final = "failed"
 
-    Raises InvalidDestinationError if ``to`` stands for several topics or refuses a schema, and NotFoundError.
-    Cancelling can leave the subscription of the queue ``to``, and schemas.
+
+@attrs.define(kw_only=True)
+class TransferResult:
+    """Result for the messages of one topic.
+
+    Attributes:
+        sent: number of messages sent, or to be sent in a dry run, by target topic; of a purge, the number acknowledged.
+        left: number left, by reason.
+        errors: reasons why some failed, or the call failed after it had begun; a few sentences.
+        complete: False if other consumers hold some messages up to the end, or the call failed.
     """
-    if request.selector is not None:
-        Selector(request.selector)
-    admin = require_admin(transport)
-    resolved = resolve(request.destination, configuration.system_namespace)
-    target = request.target(configuration)
-    if target is not None and isinstance(request.to, Queue) and not request.dry_run:
-        name = configuration.queue_subscription(resolve(request.to, configuration.system_namespace).subscription)
-        await precreate(transport, configuration, target, name, LoopTimers(transport.clock))
-    topics = await letter_topics(admin, resolved, request.of)
-    if request.transfer is not Transfer.REDRIVE and target in topics:
-        raise InvalidDestinationError(f"{request.destination} is also the target: name another destination")
-    ranges = []
-    for topic in await find_partitions(admin, topics):
-        name, durable, exists = await _subscription(admin, configuration, resolved, request, topic)
-        end = await transport.end(topic)
-        if end is None or (exists and await is_done(admin, topic, name, end)):
-            continue
-        ranges.append(TransferRange(topic=topic, subscription=name, durable=durable, end=end))
-    if target is not None and not request.dry_run:
-        await Outlets(transport, configuration, lambda *_: None).register(target, [each.topic for each in ranges])
-    return ranges
+
+    topic: str
+    sent: Counter[str] = attrs.field(factory=Counter)
+    not_selected: int = 0
+    left: Counter[str] = attrs.field(factory=Counter)
+    errors: Sequence[str] = ()
+    complete: bool = False
+
+    def report(self, text: str) -> None:
+        """Add an error, unless it is known or there are enough."""
+        if text and text not in self.errors and len(self.errors) < MAX_ERRORS:
+            self.errors = (*self.errors, text)
 
 
-async def find_partitions(admin: Admin, topics: Sequence[str]) -> list[str]:
-    """Return topics with their partitions listed one by one. Raises NotFoundError for a missing topic."""
-    found = [await list_partitions(admin, topic) for topic in topics]
-    missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
-    if missing:
-        raise NotFoundError(f"topic {', '.join(missing)} does not exist: check its name")
-    return list(itertools.chain(*found))
+@attrs.define(eq=False)
+class TransferProgress:
+    """Progress of a request over all its topics; ``changed`` is called with it after each change.
+
+    ``total``: number of messages on the subscriptions at the beginning; None if it is unknown.
+    """
+
+    changed: Callable[[TransferProgress], object] = lambda _: None
+    total: int | None = None
+    seen: int = 0
+    sent: int = 0
 
 
-async def _subscription(
-    admin: Admin, configuration: Configuration, resolved: Resolved, request: TransferRequest, topic: str
-) -> tuple[str, bool, bool]:
-    """Return the name of the subscription, whether it outlives the transfer, and whether it exists already."""
-    known = (await admin.stats(topic)).subscriptions
-    named = None if request.of is not None else resolved.subscription
-    # A queue's subscription that was created later has every dead letter, including sent ones.
-    if named is None and REDRIVE_CURSOR in known and request.transfer is Transfer.REDRIVE:
-        return REDRIVE_CURSOR, True, True
-    queue = configuration.queue_subscription(named)
-    if (isinstance(request.destination, Queue) or request.of is not None) and queue in known:
-        return queue, True, True
-    if request.transfer is not Transfer.REDRIVE:
-        raise NotFoundError(f"{topic} has no subscription {queue}: {request.destination} is not a queue")
-    if named is not None:
-        raise NotFoundError(f"{topic} has no subscription {named}, which {request.destination} names")
-    if request.dry_run:
-        return f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}", False, False
-    return REDRIVE_CURSOR, True, False
+async def transfer_range(
+    transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange,
+    progress: TransferProgress | None = None,
+) -> TransferResult:  # fmt: skip
+    """Transfer the messages of one topic or partition, at least once.
+
+    If the acknowledgement of a sent message does not reach the broker, the next call sends it again; redriven copies
+    have the same property ``jmsaio_origin_message_id``. The configuration's dead letter policy does not apply.
+
+    Raises ConsumerBusyError, or TransportError if nothing was sent. A later failure is reported in ``errors``.
+    Cancelling loses nothing: no message is acknowledged before the broker has stored its copy.
+    """
+    consumed: Cursor | None = None
+    if part.copied_from is not None:
+        consumed = await require_admin(transport).cursor(part.topic, part.copied_from)
+    elif request.transfer is Transfer.COPY:
+        raise ValueError(f"{part} has no subscription of the copy's own")
+    selector = None if request.selector is None else Selector(request.selector)
+    target, woken = request.target(configuration), asyncio.Event()
+    subscription = Subscription(
+        topics=(part.topic,),
+        name=part.subscription,
+        type=SubscriptionType.SHARED,
+        # Retained records must not be redelivered, and must not become dead letters of a dead letter topic.
+        config=attrs.evolve(configuration.consumer, dead_letter=None, ack_timeout=None),
+        position=StartPosition.EARLIEST,
+        durable=part.durable,
+        selective=True,
+    )
+    receiver = await transport.open_receiver(subscription, woken.set)
+    progress = progress or TransferProgress()
+    work = _Work(transport, configuration, request, part, selector, target, receiver, woken, progress, consumed)
+    try:
+        failed = False
+        try:
+            await work.run()
+        except JMSError as error:  # messages sent before are also reported
+            failed = True
+            work.result.errors = (str(error), *work.result.errors)
+        await work.finish(failed)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await work.aclose()
+    return work.result
 
 
-async def is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
-    """Return True if everything up to the end is acknowledged."""
-    done = (await admin.cursor(topic, name)).mark_delete
-    return done is not None and (end.ledger, end.entry) <= (done.ledger, done.entry)
+class _Copy(NamedTuple):
+    """A sent copy: the position of its message, and the topic that it was sent to."""
+
+    source: WireId
+    target: str
+
+
+@attrs.define(eq=False)
+class _Work:
+    """The work on one range.
+
+    ``woken`` is set when records arrive; ``target`` is None if each message has its own; of a copy, ``consumed`` is
+    what the queue's subscription had acknowledged at the beginning, which is not copied.
+    """
+
+    _transport: Transport
+    _configuration: Configuration
+    _request: TransferRequest
+    _part: TransferRange
+    _selector: Selector | None
+    _target: str | None
+    _receiver: Receiver
+    _woken: asyncio.Event
+    _progress: TransferProgress
+    _consumed: Cursor | None
+    _outlets: Outlets = attrs.field(init=False)
+    _confirmed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
+    _seen: set[WireId] = attrs.field(init=False, factory=set)
+    # Messages whose copies are in flight, and those whose copies are stored.
+    _in_flight: dict[WireId, list[ReceivedRecord]] = attrs.field(init=False, factory=dict)
+    _stored: set[WireId] = attrs.field(init=False, factory=set)
+    _retained: list[SetAside] = attrs.field(init=False, factory=list)
+    _at_end: bool = attrs.field(init=False, default=False)
+    _selected: int = attrs.field(init=False, default=0)
+    result: TransferResult = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._outlets = Outlets(self._transport, self._configuration, self._settled)
+        self.result = TransferResult(topic=self._part.topic)
+
+    async def run(self) -> None:
+        """Receive messages, and send or retain each, until the last one, or until the broker delivers no more."""
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        while not (self._at_end or self._is_limited()):
+            self._woken.clear()
+            records = self._receiver.receive(_AT_ONCE)
+            for record in records:
+                await self._handle(record)
+            self._progress.changed(self._progress)
+            await self._wait_for_outcomes()
+            if records:
+                last = loop.time()
+                continue
+            try:
+                async with asyncio.timeout_at(last + self._request.patience):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+
+    async def _wait_for_outcomes(self) -> None:
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(_CONFIRMED):
+                while len(self._in_flight) > _IN_FLIGHT:
+                    self._confirmed.clear()
+                    await self._confirmed.wait()
+        except TimeoutError:
+            raise OperationTimeoutError(f"the broker has confirmed nothing for {_CONFIRMED:g} s") from None
+
+    async def _handle(self, record: ReceivedRecord) -> None:
+        message_id, end = record.message_id, self._part.end
+        if _in_order(message_id) >= _in_order(end):
+            self._at_end = True
+        if _in_order(message_id) > _in_order(end) or (self._is_limited() and message_id not in self._seen):
+            self._retain(record)
+        elif message_id not in self._seen:
+            self._seen.add(message_id)
+            self._progress.seen += 1
+            await self._decide(record)
+        elif message_id in self._in_flight:  # here and below: the connection was lost meanwhile
+            self._in_flight[message_id].append(record)
+        elif message_id in self._stored:
+            self._acknowledge([record])
+        else:
+            self._retain(record)
+
+    def _is_limited(self) -> bool:
+        return self._request.limit is not None and self._selected >= self._request.limit
+
+    async def _decide(self, record: ReceivedRecord) -> None:
+        try:
+            if self._consumed is not None and self._consumed.is_acknowledged(record.message_id):
+                self._pass(record)
+                return
+            if self._selector is not None and self._selector.matches_record(record, headers.header) is not True:
+                self.result.not_selected += 1
+                if self._request.transfer is Transfer.COPY:
+                    self._pass(record)
+                    return
+            elif self._request.transfer is Transfer.PURGE:
+                self._selected += 1
+                self._count(self._part.topic)
+                self._pass(record)
+                return
+            elif (target := self._find_target(record.properties)) is not None:
+                self._selected += 1
+                if await self._send(record, target):
+                    return
+        except JMSError as error:
+            self._skip(FAILED, f"{record.message_id}: {error}")
+        self._retain(record)
+
+    def _pass(self, record: ReceivedRecord) -> None:
+        """Acknowledge a message without a copy; retain it in a dry run."""
+        if self._request.dry_run:
+            self._retain(record)
+        else:
+            self._stored.add(record.message_id)
+            self._acknowledge([record])
+
+    async def _send(self, record: ReceivedRecord, target: str) -> bool:
+        """Send a copy; return False in a dry run, which only checks the target."""
+        plain = self._request.transfer is not Transfer.REDRIVE
+        outgoing = _unchanged(record) if plain else redriven(record, round(self._transport.clock.now() * 1000))
+        if not self._request.dry_run:
+            sender, message_id = await self._outlets.sender(target, outgoing, record), record.message_id
+            sender.send(outgoing, _Copy(message_id, target))
+            self._in_flight[message_id] = [record]  # outcomes are never reported during the call
+            return True
+        if not isinstance(self._request.to, Queue):  # the queue would be created
+            await self._outlets.check(target)
+        self._count(target)
+        return False
+
+    def _count(self, target: str) -> None:
+        self.result.sent[target] += 1
+        self._progress.sent += 1
+
+    def _find_target(self, wire: Mapping[str, str]) -> str | None:
+        """Return the topic to send a message to; None if it is left, for a reason that is counted."""
+        target = self._target or origin_of(wire)
+        if self._request.transfer is not Transfer.REDRIVE:
+            return target  # the plan has checked it
+        if target is None:
+            text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
+            self._skip(NO_ORIGIN, text)
+        elif split_partition(target)[0] == split_partition(self._part.topic)[0]:
+            text = f"{target} is the dead letter topic itself: name another destination (--to)"
+            self._skip(FAILED, text)
+        elif redrive_count(wire) >= self._request.max_redrives:
+            self._skip(TOO_OFTEN, "")
+        else:
+            return target
+        return None
+
+    def _settled(self, copies: Sequence[_Copy], message_id: WireId | None, error: JMSError | None) -> None:
+        self._confirmed.set()
+        for source, target in copies:
+            records = self._in_flight.pop(source)
+            if error is None:
+                self._count(target)
+                self._stored.add(source)
+                self._acknowledge(records)
+            else:
+                self._skip(FAILED, f"{target}: {error}")
+                for record in records:
+                    self._retain(record)
+        self._progress.changed(self._progress)
+
+    def _acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
+        try:
+            self._receiver.acknowledge(records)
+        except JMSError as error:  # the broker has lost this consumer, and redelivers them
+            self.result.report(str(error))
+
+    def _retain(self, record: ReceivedRecord) -> None:
+        self._retained += self._receiver.set_aside([record])
+
+    def _skip(self, why: str, text: str) -> None:
+        self.result.left[why] += 1
+        self.result.report(text)
+
+    async def finish(self, failed: bool) -> None:
+        """Wait for the outcomes and acknowledgements, then check whether other consumers hold messages."""
+        try:
+            await self._outlets.drain()
+            await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
+        except JMSError as error:  # sent messages are counted, and can be sent again
+            self.result.report(str(error))
+        try:
+            self.result.complete = not failed and await self._has_seen_all()
+        except JMSError as error:
+            self.result.report(str(error))
+
+    async def _has_seen_all(self) -> bool:
+        """Return whether no other consumer holds any: receiving the last one does not show that."""
+        if self._is_limited():
+            return True
+        admin = self._transport.admin
+        if admin is None or not self._part.durable:  # a subscription that ends with this call is not shared
+            return self._at_end
+        return not await has_unseen(admin, self._part, self._seen)
+
+    async def aclose(self) -> None:
+        """Return retained records, and close. Records in flight still count if they are stored in time."""
+        await self._outlets.aclose()
+        try:
+            self._receiver.negative_acknowledge(self._retained, 0.0, counted=False)
+        except JMSError:
+            pass  # closed already: the broker redelivers them
+        finally:
+            await self._receiver.aclose(self._configuration.close_timeout)
+
+
+def _unchanged(record: ReceivedRecord) -> OutgoingRecord:
+    """Build the record of a moved or copied message: its JMSMessageID, JMSTimestamp and all properties are kept."""
+    wire = dict(record.properties)
+    return OutgoingRecord(record.payload, wire, record.key, record.event_time, priority=headers.priority(wire))
+
+
+def _in_order(message_id: WireId) -> tuple[int, int, int]:
+    return message_id.ledger, message_id.entry, message_id.batch_index
 
 
 async def has_unseen(admin: Admin, part: TransferRange, seen: Collection[WireId]) -> bool:

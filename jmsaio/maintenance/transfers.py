@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import time
@@ -16,24 +17,27 @@ import anyio
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import NotFoundError
-from jmsaio.maintenance.dead_letters import require_admin
+from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.maintenance.overview import count_messages
 from jmsaio.maintenance.transfer import (
+    MAX_ERRORS,
+    Outlets,
     Transfer,
+    TransferProgress,
     TransferRange,
     TransferRequest,
-    find_partitions,
-    is_done,
-    plan_transfer,
+    TransferResult,
+    transfer_range,
 )
-from jmsaio.maintenance.transferring import MAX_ERRORS, TransferProgress, TransferResult, transfer_range
-from jmsaio.model.destinations import resolve, short_name
+from jmsaio.model.destinations import Queue, Resolved, resolve, short_name
 from jmsaio.model.topic_names import COPY_PREFIX, SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
+from jmsaio.selector import Selector
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import FILTERING, SELECTOR, StartPosition, Transport
-from jmsaio.transport.subscriptions import list_topics
+from jmsaio.transport.clock import LoopTimers
+from jmsaio.transport.subscriptions import list_partitions, list_topics, precreate
 from jmsaio.transport.waiting import to_the_end, together
 
 #: Property with the plan: a JSON object of the last message of each topic, as (ledger, entry, index in a batch).
@@ -79,6 +83,73 @@ def describe(job: str, request: TransferRequest, results: Sequence[TransferResul
         "errors": list(errors)[:MAX_ERRORS],
         "seconds": round(time.monotonic() - began, 3),
     }
+
+
+async def plan_transfer(
+    transport: Transport, configuration: Configuration, request: TransferRequest
+) -> list[TransferRange]:
+    """Return one range for each topic without partitions, or partition, that has messages to transfer.
+
+    Raises InvalidDestinationError if ``to`` stands for several topics or refuses a schema, and NotFoundError.
+    Cancelling can leave the subscription of the queue ``to``, and schemas.
+    """
+    if request.selector is not None:
+        Selector(request.selector)
+    admin = require_admin(transport)
+    resolved = resolve(request.destination, configuration.system_namespace)
+    target = request.target(configuration)
+    if target is not None and isinstance(request.to, Queue) and not request.dry_run:
+        name = configuration.queue_subscription(resolve(request.to, configuration.system_namespace).subscription)
+        await precreate(transport, configuration, target, name, LoopTimers(transport.clock))
+    topics = await letter_topics(admin, resolved, request.of)
+    if request.transfer is not Transfer.REDRIVE and target in topics:
+        raise InvalidDestinationError(f"{request.destination} is also the target: name another destination")
+    ranges = []
+    for topic in await find_partitions(admin, topics):
+        name, durable, exists = await _subscription(admin, configuration, resolved, request, topic)
+        end = await transport.end(topic)
+        if end is None or (exists and await is_done(admin, topic, name, end)):
+            continue
+        ranges.append(TransferRange(topic=topic, subscription=name, durable=durable, end=end))
+    if target is not None and not request.dry_run:
+        await Outlets(transport, configuration, lambda *_: None).register(target, [each.topic for each in ranges])
+    return ranges
+
+
+async def find_partitions(admin: Admin, topics: Sequence[str]) -> list[str]:
+    """Return topics with their partitions listed one by one. Raises NotFoundError for a missing topic."""
+    found = [await list_partitions(admin, topic) for topic in topics]
+    missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
+    if missing:
+        raise NotFoundError(f"topic {', '.join(missing)} does not exist: check its name")
+    return list(itertools.chain(*found))
+
+
+async def _subscription(
+    admin: Admin, configuration: Configuration, resolved: Resolved, request: TransferRequest, topic: str
+) -> tuple[str, bool, bool]:
+    """Return the name of the subscription, whether it outlives the transfer, and whether it exists already."""
+    known = (await admin.stats(topic)).subscriptions
+    named = None if request.of is not None else resolved.subscription
+    # A queue's subscription that was created later has every dead letter, including sent ones.
+    if named is None and REDRIVE_CURSOR in known and request.transfer is Transfer.REDRIVE:
+        return REDRIVE_CURSOR, True, True
+    queue = configuration.queue_subscription(named)
+    if (isinstance(request.destination, Queue) or request.of is not None) and queue in known:
+        return queue, True, True
+    if request.transfer is not Transfer.REDRIVE:
+        raise NotFoundError(f"{topic} has no subscription {queue}: {request.destination} is not a queue")
+    if named is not None:
+        raise NotFoundError(f"{topic} has no subscription {named}, which {request.destination} names")
+    if request.dry_run:
+        return f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}", False, False
+    return REDRIVE_CURSOR, True, False
+
+
+async def is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
+    """Return True if everything up to the end is acknowledged."""
+    done = (await admin.cursor(topic, name)).mark_delete
+    return done is not None and (end.ledger, end.entry) <= (done.ledger, done.entry)
 
 
 @attrs.frozen

@@ -17,8 +17,8 @@ TESTS = Path(__file__).parents[1]
 #: Folders and files whose tests need nothing but their event loop, if they have one: they run on virtual time.
 VIRTUAL = (
     "client", "conformance", "maintenance/test_dead_letters.py",
-    "maintenance/test_transfer.py", "maintenance/test_transferring.py",
-    "maintenance/test_transferring_faults.py",
+    "maintenance/test_transfer.py", "maintenance/test_transfer_range.py",
+    "maintenance/test_transfer_faults.py",
     "spark/planning", "transport/contract", "transport/memory",
     "transport/test_subscriptions.py",
 )  # fmt: skip

@@ -8,8 +8,7 @@ from typing import Any, Self
 import attrs
 
 from jmsaio.config import Configuration, DeadLetterPolicy
-from jmsaio.maintenance.transfer import TransferRange, TransferRequest
-from jmsaio.maintenance.transferring import TransferResult, transfer_range
+from jmsaio.maintenance.transfer import TransferRange, TransferRequest, TransferResult, transfer_range
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord

@@ -26,10 +26,9 @@ from jmsaio.maintenance.transfer import (
     TransferRange,
     TransferRequest,
     has_unseen,
-    plan_transfer,
     unacknowledged,
 )
-from jmsaio.maintenance.transfers import transfer_all
+from jmsaio.maintenance.transfers import plan_transfer, transfer_all
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker, embedded_broker

@@ -15,10 +15,16 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError
-from jmsaio.maintenance import transferring, transfers as module
-from jmsaio.maintenance.transfer import Transfer, TransferRange, TransferRequest, plan_transfer
-from jmsaio.maintenance.transferring import TransferProgress, TransferResult, transfer_range
-from jmsaio.maintenance.transfers import CopyCursors, describe, transfer_all
+from jmsaio.maintenance import transfer as transferring, transfers as module
+from jmsaio.maintenance.transfer import (
+    Transfer,
+    TransferProgress,
+    TransferRange,
+    TransferRequest,
+    TransferResult,
+    transfer_range,
+)
+from jmsaio.maintenance.transfers import CopyCursors, describe, plan_transfer, transfer_all
 from jmsaio.model.destinations import Queue
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import COPY_PREFIX, JOB_PREFIX, SUBSCRIPTION_PREFIX

@@ -19,7 +19,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jmsaio.maintenance.transferring import TransferProgress
+    from jmsaio.maintenance.transfer import TransferProgress
 
 
 OK = 0
@@ -167,7 +167,7 @@ _WORDS: Final = {
 @contextmanager
 def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[TransferProgress | None]:
     """Show on a terminal how many messages are done, while the block runs; without a terminal, yield None."""
-    from jmsaio.maintenance.transferring import TransferProgress
+    from jmsaio.maintenance.transfer import TransferProgress
 
     if output.as_json or not output.remarks.is_terminal:
         yield None

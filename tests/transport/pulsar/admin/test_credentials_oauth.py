@@ -16,8 +16,7 @@ import jmsaio
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, JMSSecurityError
 from jmsaio.transport.pulsar.admin import RestAdmin
-from jmsaio.transport.pulsar.admin.credentials import read_credentials
-from jmsaio.transport.pulsar.admin.oauth import OAuthTokens, is_token, with_key
+from jmsaio.transport.pulsar.admin.credentials import OAuthTokens, is_token, read_credentials, with_key
 from tests.support.certificates import make_authority, make_certificate
 from tests.support.issuer import CLIENT, SECRET, Issuer, make_keys
 from tests.support.secure import OAuthBroker

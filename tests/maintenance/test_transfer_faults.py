@@ -11,8 +11,8 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError
-from jmsaio.maintenance import transferring as module
-from jmsaio.maintenance.transferring import FAILED, TransferResult
+from jmsaio.maintenance import transfer as module
+from jmsaio.maintenance.transfer import FAILED, TransferResult
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Transport
 from tests.kit.records import texts

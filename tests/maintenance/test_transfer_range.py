@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.errors import BrokerUnavailableError, InvalidSelectorError
 from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
-from jmsaio.maintenance.transferring import FAILED, NO_ORIGIN, TOO_OFTEN
+from jmsaio.maintenance.transfer import FAILED, NO_ORIGIN, TOO_OFTEN
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, ReceivedRecord
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, Transport
