@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from jmsaio.cli.states import queues, stats, topics
 from jmsaio.cli.subscription import subscriptions
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
-from jmsaio.cli.transfer import copy as copy_messages, move, purge
+from jmsaio.cli.transfer import copy, move, purge
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
@@ -67,15 +66,9 @@ def app(context: click.Context, debug: bool) -> None:
 
 for command in (
     demo, send, receive, browse, broker, doctor, queues, topics, stats, subscriptions, move,
-    copy_messages, purge, dlq, sweep, spark, guide,
+    copy, purge, dlq, sweep, spark, guide,
 ):  # fmt: skip
     app.add_command(command)
-
-
-#: The earlier name of ``subscriptions``, which is not listed.
-_EARLIER = copy.copy(subscriptions)
-_EARLIER.hidden = True
-app.add_command(_EARLIER, "subscription")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

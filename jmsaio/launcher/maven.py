@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import threading
 import tomllib
 import zipfile
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ Progress = Callable[[str], None]
 #: Maximum seconds for one run of Maven.
 MAVEN_TIMEOUT = 1800.0
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
-_EVERY = 25  # files between two progress messages
+_TAIL = 60  # lines of a failed run's output
 # A fixed time for every entry of the filter: the same jars produce the same file, byte for byte.
 _TIME = (2020, 1, 1, 0, 0, 0)
 
@@ -39,7 +37,7 @@ def silent(_: str) -> None:
     """Ignore progress messages."""
 
 
-def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, timeout: float = MAVEN_TIMEOUT) -> None:
+def run(goals: Sequence[str], pom: str, what: str, timeout: float = MAVEN_TIMEOUT) -> None:
     """Run Maven goals in a separate folder with the text of a pom; "" if they need none.
 
     Raises:
@@ -47,54 +45,22 @@ def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, 
         DownloadError: Maven failed to fetch ``what``, or took too long; has the end of its output.
     """
     tools.require("java")
-    maven = tools.require("mvn")
-    tail: deque[str] = deque(maxlen=60)
+    arguments = [str(tools.require("mvn")), "-B", *goals]
     with tempfile.TemporaryDirectory(prefix="jmsaio-") as folder:
         if pom:
             (Path(folder) / "pom.xml").write_text(pom, encoding="utf-8")
-        process = subprocess.Popen(
-            [str(maven), "-B", *goals],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        late = threading.Timer(timeout, process.kill)
-        late.daemon = True
-        late.start()
+        code: int | None
         try:
-            with process:
-                assert process.stdout is not None
-                _watch(process.stdout, what, progress, tail)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            late.cancel()
-    if process.returncode != 0:
-        raise _failed(what, tail, process.returncode)
-
-
-def _watch(lines: Iterable[str], what: str, progress: Progress, tail: deque[str]) -> None:
-    """Keep the end of Maven's output and report downloaded files."""
-    count = 0
-    for line in lines:
-        tail.append(line.rstrip())
-        if "Downloaded from" in line or "Downloaded:" in line:
-            count += 1
-            if count % _EVERY == 0:
-                progress(f"{what}: {count} files downloaded")
-
-
-def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
-    errors = [line.removeprefix("[ERROR]").strip() for line in tail if line.startswith("[ERROR]")]
-    reason = next(filter(None, errors), f"exit code {code}")
-    return DownloadError(
-        f"Maven could not fetch {what}: {reason} (check the network, and mirrors and proxies in Maven's settings.xml)",
-        "\n".join(tail),
-    )
+            code, output = tools.run(arguments, timeout, Path(folder))
+        except subprocess.TimeoutExpired as error:
+            code, output = None, (error.output or b"").decode(errors="replace")
+    if code != 0:
+        lines = output.splitlines()[-_TAIL:]
+        errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
+        ended = f"not done after {timeout:g} s" if code is None else f"exit code {code}"
+        reason = next(filter(None, errors), ended)
+        advice = "check the network, and mirrors and proxies in Maven's settings.xml"
+        raise DownloadError(f"Maven could not fetch {what}: {reason} ({advice})", "\n".join(lines))
 
 
 def fetch_broker(progress: Progress = silent) -> Path:
@@ -108,7 +74,7 @@ def fetch_broker(progress: Progress = silent) -> Path:
             with tempfile.TemporaryDirectory(prefix="fetch-", dir=cache_directory()) as folder:
                 target = Path(folder) / "lib"
                 goals = [f"{_PLUGIN}:copy-dependencies", f"-DoutputDirectory={target}", "-DincludeScope=runtime"]
-                run(goals, data_text("broker-pom.xml"), what, progress)
+                run(goals, data_text("broker-pom.xml"), what)
                 target.rename(jars)
             progress(f"{what} is there: {len(list(jars.iterdir()))} jars")
     return jars
@@ -146,7 +112,7 @@ def _fetch_jar(coordinate: str, path: Path, progress: Progress) -> None:
     progress(f"fetching {coordinate} from Maven Central")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=path.parent.parent) as folder:
-        run([f"{_PLUGIN}:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"], "", coordinate, progress)
+        run([f"{_PLUGIN}:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"], "", coordinate)
         try:
             (Path(folder) / path.name).replace(path)
         except FileNotFoundError as error:

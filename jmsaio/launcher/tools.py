@@ -64,10 +64,11 @@ def require(tool: str) -> Path:
     raise ToolError(f"{_needed(tool)}, but '{path}' {reason}", tool)
 
 
-def run(arguments: Sequence[str], timeout: float) -> tuple[int, str]:
-    """Run a program to its end, for up to ``timeout`` seconds; return its exit code and its output."""
+def run(arguments: Sequence[str], timeout: float, folder: Path | None = None) -> tuple[int, str]:
+    """Run a program to its end, for up to ``timeout`` seconds; return its exit code and all its output."""
     done = subprocess.run(
         arguments,
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""``jmsaio subscription``."""
+"""``jmsaio subscriptions``."""
 
 import json
 import uuid
@@ -40,7 +40,7 @@ async def test_the_command_sets_it_on_a_real_broker(
     pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue = f"set-selector-{uuid.uuid4()}"
-    arguments = ["subscription", "set-selector", queue, "n > 3", "-u", pulsar_broker.url, "--no-json"]
+    arguments = ["subscriptions", "set-selector", queue, "n > 3", "-u", pulsar_broker.url, "--no-json"]
     assert await anyio.to_thread.run_sync(main, arguments) == 0
     assert capsys.readouterr().out == f"selector of {queue}: n > 3\n"
     async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
@@ -50,12 +50,12 @@ async def test_the_command_sets_it_on_a_real_broker(
 
 @pytest.mark.parametrize("wrong", [["news", "n = 1", "--topic"], ["orders", "n = 1", "--name", "sub"]])
 def test_a_topic_needs_a_name_and_a_queue_has_none(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["subscription", "set-selector", *wrong, "-u", "pulsar://h"]) == 2
+    assert main(["subscriptions", "set-selector", *wrong, "-u", "pulsar://h"]) == 2
     assert "--name" in capsys.readouterr().err
 
 
 def test_alone_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["subscription"]) == 0
+    assert main(["subscriptions"]) == 0
     assert "set-selector" in capsys.readouterr().out
 
 
@@ -88,13 +88,11 @@ async def test_a_subscription_of_one_partition_is_deleted(url: str, name: Callab
 
 
 @pytest.mark.broker
-async def test_both_names_of_the_group_work_on_a_real_broker(
-    pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_the_group_on_a_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
     topic, where = f"subscriptions-{uuid.uuid4()}", ["-u", pulsar_broker.url, "--json"]
     async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
         await (await session.create_shared_durable_consumer(session.create_topic(topic), "sub")).close()
-    assert await anyio.to_thread.run_sync(main, ["subscription", "list", topic, *where]) == 0
+    assert await anyio.to_thread.run_sync(main, ["subscriptions", "list", topic, *where]) == 0
     assert json.loads(capsys.readouterr().out)["subscription"] == "sub"
     arguments = ["subscriptions", "delete", topic, "sub", *where]
     assert await anyio.to_thread.run_sync(main, arguments) == 2

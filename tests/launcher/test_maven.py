@@ -96,15 +96,8 @@ def test_a_maven_that_says_nothing(maven, tmp_path: Path) -> None:  # type: igno
 
 def test_a_hanging_maven_is_ended(maven) -> None:  # type: ignore[no-untyped-def] # see the fixture
     maven("exec sleep 600")
-    with pytest.raises(DownloadError, match="exit code -9"):
+    with pytest.raises(DownloadError, match=r"fetch it: not done after 0\.2 s"):
         run(["x"], "<project/>", "it", timeout=0.2)
-
-
-def test_progress_counts_files(maven) -> None:  # type: ignore[no-untyped-def] # see the fixture
-    maven('i=0; while [ $i -lt 60 ]; do echo "[INFO] Downloaded from x: y"; i=$((i+1)); done')
-    said: list[str] = []
-    run(["x"], "<project/>", "the broker", said.append)
-    assert said == ["the broker: 25 files downloaded", "the broker: 50 files downloaded"]
 
 
 def test_broker_is_fetched_once(maven, tmp_path: Path) -> None:  # type: ignore[no-untyped-def] # as above

@@ -199,22 +199,19 @@ def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
 
 def complete_destination(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of queues and topics that begin with ``incomplete``; none if the broker can't be asked."""
-    try:
-        source = read_connection(context.params.get("url"), context.params.get("settings") or {})
-        names = asyncio.run(_names(source))
-    except (JMSError, OSError, click.UsageError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
-async def _names(source: Source) -> list[str]:
     from jmsaio.maintenance.dead_letters import require_admin
     from jmsaio.maintenance.overview import list_names
     from jmsaio.transport.registry import connected
 
-    config = load(source)
-    async with asyncio.timeout(CONNECT_TIMEOUT), connected(config) as transport:
-        return await list_names(require_admin(transport), config)
+    async def find() -> list[str]:
+        config = load(read_connection(context.params.get("url"), context.params.get("settings") or {}))
+        async with asyncio.timeout(CONNECT_TIMEOUT), connected(config) as transport:
+            return await list_names(require_admin(transport), config)
+
+    try:
+        return [name for name in asyncio.run(find()) if name.startswith(incomplete)]
+    except (JMSError, OSError, click.UsageError):
+        return []
 
 
 #: Adds ``--yes`` to a command, as the parameter ``yes``.

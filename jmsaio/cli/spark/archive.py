@@ -12,7 +12,7 @@ import click
 
 from jmsaio.cli.common.connecting import Number, Source, broker_options, full_name, selector_option, topic_option
 from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY, Output, printable
-from jmsaio.cli.spark.running import FOLDER, read_source, running, session_options, write_summary
+from jmsaio.cli.spark.running import FOLDER, read_source, running, session_options
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -121,7 +121,7 @@ def archive(
             for each in summary["partitions"]:
                 line = f"{each['topic']}: {each['start']} to {each['end']}, {each['entries']} entries"
                 output.line(printable(line))
-        write_summary(output, summary, f"{summary['entries']} entries, about {summary['bytes']} bytes to archive")
+        output.result(summary, f"{summary['entries']} entries, about {summary['bytes']} bytes to archive")
         return OK
     pace = Pace(entries=entries, interval=None if once else interval)
     with stop_by_signal() as (stop, install), running(output, master, conf) as (start, show):
@@ -158,5 +158,5 @@ def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
         text += f"; stopped, repeat the command to resume: {stopped}"
     if unmoved:
         text += f"; {summary['subscription']} was not moved, repeat the command to move it"
-    write_summary(output, summary, text)
+    output.result(summary, text)
     return DATA_LOSS if summary["lost"] else PARTLY if stopped or unmoved else OK

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jmsaio.cli.common.connecting import (
-    Command,
     Source,
     broker_options,
     full_name,
@@ -27,7 +26,7 @@ from jmsaio.cli.common.output import (
     table_text,
     width_of,
 )
-from jmsaio.cli.spark.running import read_source, running, session_options, write_summary
+from jmsaio.cli.spark.running import read_source, running, session_options
 from jmsaio.model.arguments import shown
 
 if TYPE_CHECKING:
@@ -133,12 +132,12 @@ def dlq(context: click.Context) -> None:
     show_help_alone(context)
 
 
-def _letter_options(command: Command) -> Command:
-    return click.argument("destination")(topic_option(of_option(broker_options()(selector_option(command)))))
-
-
 @dlq.command()
-@_letter_options
+@click.argument("destination")
+@topic_option
+@of_option
+@broker_options()
+@selector_option
 @click.option(
     "-p", "--property", "names", multiple=True, metavar="NAME", help="Also group by this property. Repeatable."
 )
@@ -160,9 +159,8 @@ def _letter_options(command: Command) -> Command:
 )
 @session_options
 def report(
-    source: Source, destination: str, topic: bool, of: str | None, selector: str | None,
-    names: tuple[str, ...], pending: bool, bodies: bool, groups: int, picture: Path | None,
-    master: str, conf: dict[str, str], output: Output,
+    source: Source, destination: str, topic: bool, of: str | None, selector: str | None, names: tuple[str, ...],
+    pending: bool, bodies: bool, groups: int, picture: Path | None, master: str, conf: dict[str, str], output: Output,
 ) -> int:  # fmt: skip
     """Count the dead letters in DESTINATION by origin, subscription, JMSType and properties; nothing is acknowledged.
 
@@ -200,4 +198,4 @@ def _write_report(output: Output, summary: dict[str, Any]) -> None:
     rest = summary["letters_of_other_groups"]
     more = f", {rest} of them in groups that are not shown (--groups)" if rest else ""
     again = f", {summary['redriven']} of them redriven before" if summary["redriven"] else ""
-    write_summary(output, summary, f"{summary['letters']} dead letters, {summary['bytes']} bytes{again}{more}")
+    output.result(summary, f"{summary['letters']} dead letters, {summary['bytes']} bytes{again}{more}")

@@ -8,7 +8,7 @@ from jmsaio.cli.common.connecting import Source, broker_options, pairs, selector
 from jmsaio.cli.common.output import ERROR, OK, PARTLY, Output, printable, show_help_alone
 from jmsaio.cli.spark.archive import archive
 from jmsaio.cli.spark.dlq import dlq
-from jmsaio.cli.spark.running import FOLDER, read_source, running, session_options, write_summary
+from jmsaio.cli.spark.running import FOLDER, read_source, running, session_options
 from jmsaio.spark.jobs.failures import reason_of
 
 
@@ -55,7 +55,7 @@ def check(source: Source, master: str, conf: dict[str, str], output: Output) -> 
     if not output.as_json:
         for each in findings:
             output.line(printable(f"{'FAIL' if each.advice else 'ok':4}  {each.what}: {each.advice or each.found}"))
-    write_summary(output, {
+    output.result({
         "job": "check",
         "ok": not wrong,
         "findings": [{"what": each.what, "found": each.found, "advice": each.advice} for each in findings],
@@ -109,15 +109,10 @@ def replay(
     if not output.as_json:
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))
-    text = f"{summary['rows']} messages {_done(dry_run, dedup)}"
+    done = "offered; the broker drops those that it already has" if dedup else "sent"
+    text = f"{summary['rows']} messages {'to send' if dry_run else done}"
     left = (
         f", {summary['undecodable']} left out because they can't be read completely" if summary["undecodable"] else ""
     )
-    write_summary(output, summary, text + left)
+    output.result(summary, text + left)
     return PARTLY if summary["undecodable"] else OK
-
-
-def _done(dry_run: bool, dedup: bool) -> str:
-    if dry_run:
-        return "to send"
-    return "offered; the broker drops those that it already has" if dedup else "sent"

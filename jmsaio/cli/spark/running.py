@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 from rich.text import Text
 
 from jmsaio.cli.common.connecting import Command, Source, pairs, with_options
-from jmsaio.cli.common.output import Output, json_option, printable
+from jmsaio.cli.common.output import Output, json_option
 from jmsaio.config.declaring import flatten
 from jmsaio.errors import JMSError
 from jmsaio.spark.jobs.failures import reason_of
@@ -138,11 +138,3 @@ class _Tasks(ProgressColumn):
         except Exception:  # the session is stopping; a progress line must not fail the job
             return Text("")
         return Text(f"{done} of {total} tasks" if total else "")
-
-
-def write_summary(output: Output, summary: Mapping[str, object], text: str) -> None:
-    """Write the summary as the last line."""
-    if output.as_json:
-        output.record(summary)
-    else:
-        output.line(printable(text))
