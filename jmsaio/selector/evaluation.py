@@ -229,43 +229,40 @@ def opposite(value: bool | None) -> bool | None:
 # LIKE patterns: compiled once to a test whose time is linear in the text for each %. An escape character makes a
 # following %, _ or escape character literal, and is an ordinary character anywhere else.
 
-#: One element of a pattern: a literal character, or one of these two.
-RUN, ONE = 0, 1
 
-
-def elements(pattern: str, escape: str | None) -> list[str | int]:
-    """Split a pattern into characters and wildcards; escaped wildcards are characters."""
-    parts: list[str | int] = []
+def pieces(pattern: str, escape: str | None) -> list[list[str]]:
+    """Split a pattern at each ``%`` into lists of characters, "" for ``_``; an escaped wildcard is a character."""
+    found: list[list[str]] = [[]]
     place = 0
     while place < len(pattern):
-        character = pattern[place]
-        following = pattern[place + 1 : place + 2]
+        character, following = pattern[place], pattern[place + 1 : place + 2]
         if character == escape and following and following in ("%", "_", escape):
-            parts.append(following)
+            found[-1].append(following)
             place += 1
         elif character == "%":
-            parts.append(RUN)
+            found.append([])
         else:
-            parts.append(ONE if character == "_" else character)
+            found[-1].append("" if character == "_" else character)
         place += 1
-    return parts
+    return found
 
 
 def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
     """Return a function that checks whether a whole text matches ``pattern``; ``escape`` is one character, or None."""
-    pieces = _pieces(elements(pattern, escape))
-    if len(pieces) == 1:
-        return _exactly(pieces[0])
-    if all(ONE not in piece for piece in pieces):
-        simple = _ends(*map(_text, pieces)) if len(pieces) <= 3 else None
+    first, *others = parts = pieces(pattern, escape)
+    if not any("" in piece for piece in parts):
+        simple = _plain(*map("".join, parts)) if len(parts) <= 3 else None
         if simple is not None:
             return simple
+    if not others:
+        whole = re.compile(_regex(first), re.DOTALL).fullmatch
+        return lambda text: whole(text) is not None
     # Between two runs the leftmost match of a piece is as good as any later one, so a match is never given up (an
     # atomic group) and there is no backtracking except for the last piece, which has one possible position.
-    middle = "".join(f"(?>.*?{_regex(piece)})" for piece in pieces[1:-1] if piece)
-    search = re.compile(rf"{_regex(pieces[0])}{middle}", re.DOTALL).match
-    last = re.compile(_regex(pieces[-1]), re.DOTALL).fullmatch
-    width = len(pieces[-1])
+    middle = "".join(f"(?>.*?{_regex(piece)})" for piece in others[:-1] if piece)
+    search = re.compile(rf"{_regex(first)}{middle}", re.DOTALL).match
+    last = re.compile(_regex(others[-1]), re.DOTALL).fullmatch
+    width = len(others[-1])
 
     def matches(text: str) -> bool:
         found = search(text)
@@ -277,34 +274,14 @@ def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
     return matches
 
 
-def _pieces(parts: list[str | int]) -> list[list[str | int]]:
-    pieces: list[list[str | int]] = [[]]
-    for part in parts:
-        if part == RUN:
-            pieces.append([])
-        else:
-            pieces[-1].append(part)
-    return pieces
+def _regex(piece: list[str]) -> str:
+    return "".join(re.escape(part) if part else "." for part in piece)
 
 
-def _text(piece: list[str | int]) -> str:
-    return "".join(str(part) for part in piece)
-
-
-def _regex(piece: list[str | int]) -> str:
-    return "".join("." if isinstance(part, int) else re.escape(part) for part in piece)
-
-
-def _exactly(piece: list[str | int]) -> Callable[[str], bool]:
-    """Compile a pattern without a run: the text has as many characters as the pattern."""
-    if ONE not in piece:
-        return _text(piece).__eq__
-    whole = re.compile(_regex(piece), re.DOTALL).fullmatch
-    return lambda text: whole(text) is not None
-
-
-def _ends(head: str, middle: str, tail: str | None = None) -> Callable[[str], bool] | None:
-    """Compile one or two runs without ``_`` to methods of str alone; None if that is impossible."""
+def _plain(head: str, middle: str | None = None, tail: str | None = None) -> Callable[[str], bool] | None:
+    """Compile up to two runs without ``_`` to methods of str alone; None if that is impossible."""
+    if middle is None:
+        return head.__eq__
     if tail is None:
         middle, tail = "", middle
     if middle:

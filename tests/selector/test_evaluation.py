@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from jmsaio.model.messages.message import Message
 from jmsaio.model.values import Byte, Double, Float, Int, Long, Short
 from jmsaio.selector import evaluation
-from jmsaio.selector.evaluation import MISMATCH, elements, matcher
+from jmsaio.selector.evaluation import MISMATCH, matcher, pieces
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,7 @@ def test_a_correlation_id_of_bytes_is_compared_as_text() -> None:
 
 def definition(pattern: str, escape: str | None, text: str) -> bool:
     """The rules, as a backtracking expression."""
-    parts = elements(pattern, escape)
-    regex = "".join({0: ".*", 1: "."}[part] if isinstance(part, int) else re.escape(part) for part in parts)
+    regex = ".*".join("".join(re.escape(part) or "." for part in piece) for piece in pieces(pattern, escape))
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
