@@ -13,10 +13,9 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, check_listener
 from jmsaio.client.lifetime.scope import AsyncClosing
-from jmsaio.client.lifetime.stats import ProducerStats, SendCounts
+from jmsaio.client.lifetime.stats import ProducerStats
 from jmsaio.client.runtime.stamping import (
     UNSET,
-    PlainSends,
     ProducerSettings,
     SendSettings,
     Stamper,
@@ -79,15 +78,6 @@ class MessageProducer(ProducerSettings, AsyncClosing):
     _schema: SchemaWriter | None  # schema of all its messages
     _closed: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
-    _counts: SendCounts = attrs.field(factory=SendCounts, init=False)
-    _plain: PlainSends = attrs.field(init=False)
-
-    @_plain.default
-    def _fast_path(self) -> PlainSends:
-        plain = PlainSends(self._runtime, self._targets, self._stamper, self._counts)
-        if self._schema is not None or self._runtime.connection.tracing is not None:
-            plain.stop()
-        return plain
 
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
@@ -137,7 +127,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
                 "the options of a send are keywords: send(message, delivery_mode=DeliveryMode.PERSISTENT, priority=4, "
                 "time_to_live=60), with seconds"
             )
-        send = self._plain.send(
+        send = self._stamper.send(
             destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
         )
         if send is None:
@@ -196,7 +186,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         Cancelling while it waits for room: the message was not sent. Cancelling the future only hides the outcome.
         """
         if completion_listener is UNSET:
-            send = self._plain.send(
+            send = self._stamper.send(
                 destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
             )
             if send is not None:
@@ -239,14 +229,14 @@ class MessageProducer(ProducerSettings, AsyncClosing):
             if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
                 record = with_sticky_key(record, work.sticky_key)
             send.message_id = stamp.message_id
-            send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp, self._counts)
+            send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp, self._stamper.counts)
             sender.send(record, send, transaction)
         except BaseException as error:
             if isinstance(send, TracedSend):
                 call_trace(send.trace.failed, error)
             raise
         sends.passed(loop, sends.turn)
-        self._counts.add(len(record.payload or b""), self._now)
+        self._stamper.counts.add(len(record.payload or b""), self._now)
         stamp_sent(sent, stamp, target.destination)
         self._report(sent, given if foreign else None, completion_listener, send)
         return send
@@ -339,7 +329,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
 
     def stats(self) -> ProducerStats:
         """Return what the producer has sent so far, in numbers."""
-        counts = self._counts
+        counts = self._stamper.counts
         pending = counts.sent - counts.confirmed - counts.in_doubt - counts.failed
         own = None if self._targets.own is None else self._targets.own.destination
         return ProducerStats(destination=own, in_flight=pending, **attrs.asdict(counts))
@@ -366,7 +356,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
             return
         self._runtime.affinity.check()
         self._closed = True
-        self._plain.stop()
+        self._stamper.stop()
         self._runtime.children.pop(self, None)
         if self._runtime.closing:
             return  # the session waits once for the sends of all its producers

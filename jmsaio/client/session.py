@@ -391,7 +391,9 @@ class Session(SessionCalls, AsyncClosing):
         self._producers += 1
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
         prefix = f"ID:{connection.uuid}:{self._runtime.number}:{self._producers}:"
-        producer = MessageProducer(runtime=runtime, schema=writer, targets=targets, stamper=Stamper(runtime, prefix))
+        producer = MessageProducer(
+            runtime=runtime, schema=writer, targets=targets, stamper=Stamper(runtime, targets, prefix)
+        )
         runtime.children[producer] = None
         return producer
 

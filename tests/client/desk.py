@@ -11,7 +11,7 @@ import attrs
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.runtime.stamping import PlainSends, Stamper
+from jmsaio.client.runtime.stamping import Stamper
 from jmsaio.client.senders.pending import PendingSends, Receipt
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
@@ -27,7 +27,6 @@ class Desk:
         producer: to a queue.
         anywhere: without a destination.
         plain: the fast path of ``producer``.
-        stamper: what numbers the messages of ``producer``.
         pending: the sends of the session without an outcome.
         deleted: a temporary queue that was there for a while.
         records: what the transport got.
@@ -40,8 +39,7 @@ class Desk:
     session: jmsaio.Session
     producer: jmsaio.MessageProducer
     anywhere: jmsaio.MessageProducer
-    plain: PlainSends
-    stamper: Stamper
+    plain: Stamper
     pending: PendingSends
     deleted: jmsaio.Destination
     records: list[OutgoingRecord] = attrs.field(factory=list)
@@ -60,7 +58,7 @@ async def desk(mode: AcknowledgeMode = AcknowledgeMode.AUTO, **options: Any) -> 
                 await anywhere.send(destination, "takes this millisecond's turn of the loop")
             await deleted.delete()
             made = Desk(
-                broker, clock, connection, session, producer, anywhere, producer._plain, producer._stamper,
+                broker, clock, connection, session, producer, anywhere, producer._stamper,
                 runtime_of(session).sends, deleted,
             )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """What a producer adds to its messages: settings, ids, stamps, resolved destinations; and the fast path of a send.
 
-The fast path, ``PlainSends``, handles most sends without waiting and without creating intermediate objects: a str or
+The fast path, ``Stamper.send``, handles most sends without waiting and without creating intermediate objects: a str or
 bytes without a completion listener, to the producer's destination, with the producer's settings, in a transaction that
 has begun or in none. Everything else, including invalid calls, uses the general path, ``MessageProducer._send_any``,
 which raises the errors.
@@ -78,7 +78,7 @@ class Targets:
     _connection: ConnectionRuntime
     own: Target | None
     _transacted: bool = False
-    _schema: Schema | None = None
+    schema: Schema | None = None
     _others: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
 
     def default(self) -> Target:
@@ -107,14 +107,14 @@ class Targets:
     def pooled(self, target: Target) -> PooledSender | None:
         """Return the pool's entry of a target's sender, None if it has to be opened; see ``SenderPool.use``."""
         return self._connection.senders.use(
-            target.topic, target.queue_subscription, self._transacted, self._schema, target.by_group
+            target.topic, target.queue_subscription, self._transacted, self.schema, target.by_group
         )
 
     async def open(self, target: Target) -> None:
         """Open the sender of a target. Raises and can be cancelled as ``SenderPool.open``."""
         self._connection.temporaries.check_not_deleted(target.topic, target.destination)
         senders = self._connection.senders
-        await senders.open(target.topic, target.queue_subscription, self._transacted, self._schema, target.by_group)
+        await senders.open(target.topic, target.queue_subscription, self._transacted, self.schema, target.by_group)
 
 
 def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
@@ -300,48 +300,6 @@ class ProducerSettings:
         return self._change(disable_message_timestamp=value)
 
 
-@attrs.define(eq=False, repr=False)
-class Stamper:
-    """Creates the stamps of one producer's messages.
-
-    ``prefix`` begins its message ids, ``sequence`` is the number in the last one. ``wall`` returns the seconds since
-    the epoch, by the transport's clock.
-    """
-
-    _runtime: SessionRuntime
-    prefix: str
-    wall: Callable[[], float] = attrs.field(init=False)
-    settings: SendSettings = attrs.field(factory=SendSettings, init=False)
-    sequence: int = attrs.field(default=0, init=False)
-
-    @wall.default
-    def _transports_clock(self) -> Callable[[], float]:
-        return self._runtime.connection.transport.clock.now
-
-    def change(self, **given: Any) -> None:
-        """Change settings; see ``SendSettings.changed``."""
-        self.settings = self.settings.changed(**given)
-
-    def next_id(self) -> str:
-        """Return an unused message id."""
-        self.sequence = sequence = self.sequence + 1
-        return f"{self.prefix}{sequence}"
-
-    def stamp(self, now: int, message_id: str | None, settings: SendSettings, options: tuple[int, ...]) -> Stamp:
-        """Return the stamp of a send at ``now`` (ms) with the options of ``SendSettings.options``."""
-        mode, level, lives, delayed = options
-        connection, transaction = self._runtime.connection, self._runtime.transaction
-        shown_time = 0 if settings.disable_message_timestamp else now
-        due = now + delayed
-        # As Stamp(...), without its keywords: every send on the general path creates one.
-        return tuple.__new__(Stamp, (
-            message_id, connection.connection_id, shown_time, shown_time, due, due if delayed else None,
-            now + lives if lives else 0, level, mode,
-            None if transaction is None else transaction.work.sticky_key,
-            connection.configuration.system_namespace,
-        ))  # fmt: skip
-
-
 #: Default of an argument for which None is a value.
 UNSET: Final[Any] = object()
 
@@ -370,21 +328,55 @@ class _Common:
 
 
 @attrs.define(eq=False, repr=False)
-class PlainSends:
-    """The fast path of a producer; ``writer`` writes records in the form that the transport reads."""
+class Stamper:
+    """Stamps one producer's messages, and sends plain bodies on the fast path.
+
+    Attributes:
+        prefix: begins its message ids; ``sequence`` is the number in the last one.
+        wall: returns the seconds since the epoch, by the transport's clock.
+        writer: writes records in the form that the transport reads.
+    """
 
     _runtime: SessionRuntime
     _targets: Targets
-    _stamper: Stamper
-    _counts: SendCounts
+    prefix: str
+    settings: SendSettings = attrs.field(factory=SendSettings, init=False)
+    counts: SendCounts = attrs.field(factory=SendCounts, init=False)
+    sequence: int = attrs.field(default=0, init=False)
+    wall: Callable[[], float] = attrs.field(init=False)
     writer: PlainWriter[Any, Any] = attrs.field(init=False)
-    _stopped: bool = attrs.field(default=False, init=False)
+    _stopped: bool = attrs.field(init=False)
     _now: int = attrs.field(default=0, init=False)  # millisecond of the cached values
     _common: _Common | None = attrs.field(default=None, init=False)
 
-    @writer.default
-    def _of_the_transport(self) -> PlainWriter[Any, Any]:
-        return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
+    def __attrs_post_init__(self) -> None:
+        connection = self._runtime.connection
+        self.wall = connection.transport.clock.now
+        self.writer = PACKED if connection.transport.capabilities.packed else MAPS
+        self._stopped = self._targets.schema is not None or connection.tracing is not None
+
+    def change(self, **given: Any) -> None:
+        """Change settings; see ``SendSettings.changed``."""
+        self.settings = self.settings.changed(**given)
+
+    def next_id(self) -> str:
+        """Return an unused message id."""
+        self.sequence = sequence = self.sequence + 1
+        return f"{self.prefix}{sequence}"
+
+    def stamp(self, now: int, message_id: str | None, settings: SendSettings, options: tuple[int, ...]) -> Stamp:
+        """Return the stamp of a send at ``now`` (ms) with the options of ``SendSettings.options``."""
+        mode, level, lives, delayed = options
+        connection, transaction = self._runtime.connection, self._runtime.transaction
+        shown_time = 0 if settings.disable_message_timestamp else now
+        due = now + delayed
+        # As Stamp(...), without its keywords: every send on the general path creates one.
+        return tuple.__new__(Stamp, (
+            message_id, connection.connection_id, shown_time, shown_time, due, due if delayed else None,
+            now + lives if lives else 0, level, mode,
+            None if transaction is None else transaction.work.sticky_key,
+            connection.configuration.system_namespace,
+        ))  # fmt: skip
 
     def send(
         self, destination_or_body: Any, body: Any = UNSET, properties: Mapping[str, object] | None = None,
@@ -397,12 +389,12 @@ class PlainSends:
             or (kind is not str and kind is not bytes)
         ):  # fmt: skip
             return None
-        runtime, stamper = self._runtime, self._stamper
+        runtime = self._runtime
         try:
             loop = get_running_loop()
         except RuntimeError:
             return None
-        sends, now = runtime.sends, int(stamper.wall() * 1000)
+        sends, now = runtime.sends, int(self.wall() * 1000)
         if (
             runtime.closing or self._stopped or loop is not runtime.affinity.loop or (now != sends.turn and sends.alone)
             or sends.lines
@@ -410,7 +402,7 @@ class PlainSends:
             return None
         common, local = self._common, runtime.transaction
         if (
-            common is None or self._now != now or common.settings is not stamper.settings or not common.pooled.in_pool
+            common is None or self._now != now or common.settings is not self.settings or not common.pooled.in_pool
             or (local is not None and local.work is not common.origin.work)
         ):  # fmt: skip
             common = self._cache(now)
@@ -433,30 +425,30 @@ class PlainSends:
             return None
         message_id = None
         if common.numbered:
-            stamper.sequence = sequence = stamper.sequence + 1
-            message_id = f"{stamper.prefix}{sequence}"
+            self.sequence = sequence = self.sequence + 1
+            message_id = f"{self.prefix}{sequence}"
         record = writer.write(payload, parts, message_id, written)
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, common.origin
         sender.send(record, send, common.transaction)
         sends.passed(loop, now)
-        self._counts.sent += 1
-        self._counts.bytes += len(payload)
+        self.counts.sent += 1
+        self.counts.bytes += len(payload)
         return send
 
     def _cache(self, now: int) -> _Common | None:
         """Cache the common values of the sends in this millisecond. None: they use the general path."""
-        runtime, local, settings = self._runtime, self._runtime.transaction, self._stamper.settings
+        runtime, local, settings = self._runtime, self._runtime.transaction, self.settings
         target = self._targets.own
         pooled = None if target is None else self._targets.pooled(target)
         if target is None or pooled is None or (local is not None and local.to_begin):
             return None
         work = None if local is None else local.work
-        stamp = self._stamper.stamp(now, None, settings, settings.options(None, None, None, None))
-        self._counts.last_activity = self._now = now
+        stamp = self.stamp(now, None, settings, settings.options(None, None, None, None))
+        self.counts.last_activity = self._now = now
         self._common = common = _Common(
             settings, pooled, pooled.sender, None if work is None else work.handle,
-            SendOrigin(runtime.sends, work, target.destination, stamp.timestamp, self._counts),
+            SendOrigin(runtime.sends, work, target.destination, stamp.timestamp, self.counts),
             not settings.disable_message_id, stamp, {},
         )  # fmt: skip
         return common

@@ -15,7 +15,7 @@ from hypothesis import example, given, strategies as st
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.runtime.stamping import UNSET, PlainSends, SendSettings, Stamper, Targets, target_for
+from jmsaio.client.runtime.stamping import UNSET, SendSettings, Stamper, Targets, target_for
 from jmsaio.codec.encode import MAPS, PACKED
 from jmsaio.model.packed import pack
 from tests.client.desk import Desk, desk, outcome
@@ -74,7 +74,7 @@ def test_durations_are_kept_in_milliseconds_and_an_option_replaces_its_setting()
 
 
 async def test_only_a_delayed_message_has_a_delivery_time_for_the_broker(session: jmsaio.Session) -> None:
-    stamper = Stamper(runtime_of(session), "ID:1:")
+    stamper = Stamper(runtime_of(session), Targets(runtime_of(session).connection, None), "ID:1:")
     settings = stamper.settings
     assert stamper.stamp(1000, stamper.next_id(), settings, (2, 4, 0, 0)).deliver_at is None
     stamp = stamper.stamp(1000, stamper.next_id(), settings, (2, 4, 0, 1500))
@@ -111,7 +111,7 @@ DESTINATIONS = st.sampled_from(
 EVENTS = st.sampled_from([None, "commit", "rollback", "millisecond", "setting", "failure", "doubt"])
 
 
-def write_with(plain: PlainSends, writer: Any) -> None:
+def write_with(plain: Stamper, writer: Any) -> None:
     """Let a producer write as for another transport, and forget what it has written for its own."""
     plain.writer = writer
     plain._common = None
@@ -214,7 +214,7 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
         made, sticky = using(transactions == "emulated"), transactions == "sticky"
         async with desk(mode, transactions_sticky_partitions=sticky, **made) as here:
             for producer in (here.producer, here.anywhere):
-                write_with(producer._plain, PACKED if packed else MAPS)
+                write_with(producer._stamper, PACKED if packed else MAPS)
                 for name, value in settings.items():
                     setattr(producer, name, value)
             for case in cases:
@@ -271,10 +271,10 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
 @pytest.mark.parametrize("body", [jmsaio.TextMessage("x"), ["a"], {"a": 1}, None, 5, bytearray(b"x"), "\udc00"])
 async def test_what_is_no_plain_body_declines_and_uses_up_no_id(body: object) -> None:
     async with desk() as here:
-        before = here.stamper.sequence
+        before = here.plain.sequence
         assert here.plain.send(body) is None
         assert here.plain.send("x", UNSET, {"größe": "ä"}) is None
-        assert (here.stamper.sequence, here.records) == (before, [])
+        assert (here.plain.sequence, here.records) == (before, [])
 
 
 async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_have() -> None:
@@ -298,7 +298,7 @@ async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_h
 async def test_a_producer_that_has_to_name_or_open_its_sender_declines() -> None:
     async with desk(max_num_of_producers=1) as here:
         other = await here.session.create_producer()
-        assert other._plain.send("x") is None
+        assert other._stamper.send("x") is None
         assert here.plain.send("x") is not None
         await here.session.create_producer(jmsaio.Queue("takes the only place in the pool"))
         assert here.plain.send("x") is None
@@ -343,10 +343,10 @@ async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_m
         reply_to = await here.session.create_temporary_queue()
         replies = await here.session.create_producer(reply_to)
         await replies.send("takes this millisecond's turn of the loop")
-        assert replies._plain.send("x") is not None
+        assert replies._stamper.send("x") is not None
         deleting = asyncio.ensure_future(reply_to.delete())
         await asyncio.sleep(0)
-        assert replies._plain.send("x") is None
+        assert replies._stamper.send("x") is None
         await deleting
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await replies.send("x")
