@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from jmsaio.config.declaring import SectionField, directory, groups
 from jmsaio.config.loading import KEYWORDS
-from jmsaio.config.options import EVERYWHERE, ON_MEMORY, ON_PULSAR, Kind, Option, Section, Status
+from jmsaio.config.options import EVERYWHERE, ON_MEMORY, ON_PULSAR, SECONDS, Kind, Option, Section, Status
 from jmsaio.config.sections import ConsumerConfig
 
 #: Lines that enclose the generated part of the guide.
@@ -121,10 +121,22 @@ def _unbuilt(title: str, options: Iterable[Option], status: Status) -> str:
     return "\n".join(lines)
 
 
+def written_default(option: Option) -> object:
+    """Return an option's default in its unit, as a URL or a map has it; None if it is not set."""
+    if option.default is None:
+        return option.off
+    if option.kind is not Kind.DURATION:
+        return option.default
+    assert isinstance(option.default, float)
+    number = option.default * round(1 / SECONDS[option.unit])
+    return int(number) if number == int(number) else number
+
+
 def _default(option: Option) -> str:
-    if option.default is None or option.default in ("", {}):
+    default = written_default(option)
+    if default is None or default in ("", {}):
         return ""
-    text = str(option.default).lower() if option.kind is Kind.FLAG else str(option.default)
+    text = str(default).lower() if option.kind is Kind.FLAG else str(default)
     in_section = option.section is not Section.CONNECTION and option.unit == "bytes"
     return f"{text} {option.unit}".strip() if option.unit and not in_section else text
 

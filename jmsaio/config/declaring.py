@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
-from jmsaio.config.options import SECONDS, Directory, Kind, Option, Section, default, given, refuse, written
+from jmsaio.config.options import SECONDS, Directory, Kind, Option, Section, given, refuse, written
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
@@ -73,12 +73,15 @@ def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[typ
     """Decorate an attrs class: its fields and ``also``, which have no field, are the options of ``sections``."""
 
     def register(declaring: type[T]) -> type[T]:
+        fields = attrs.fields(declaring)  # type: ignore[arg-type]  # it is an attrs class
         for section in sections:
-            _directories[section] = Directory((*_options(declaring, section), *also), written_names)
+            own = [each for each in fields if _OPTION in each.metadata]
+            options = (_as_option(each, section, **each.metadata[_OPTION]) for each in own)
+            _directories[section] = Directory((*options, *also), written_names)
             _classes[section] = declaring
         _sections[declaring] = sections[0]
-        fields = [field for field in attrs.fields(declaring) if _GROUP in field.metadata]  # type: ignore[arg-type]  # it is an attrs class
-        _groups[declaring] = {field.name: SectionField(field.name, *field.metadata[_GROUP]) for field in fields}
+        held = [each for each in fields if _GROUP in each.metadata]
+        _groups[declaring] = {each.name: SectionField(each.name, *each.metadata[_GROUP]) for each in held}
         return declaring
 
     return register
@@ -122,7 +125,7 @@ def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str
     """
     for option in _directories[_sections[type(target)]].options:
         value = getattr(target, option.field) if option.field else None
-        if not option.field or transport in option.transports or value == default(option):
+        if not option.field or transport in option.transports or value == option.default:
             continue
         if transport in option.refused_on:
             place = "the embedded broker" if transport == "memory" else f"transport={transport}"
@@ -207,24 +210,17 @@ def _read_group(each: SectionField, source: Mapping[str, object]) -> Any:
     return each.kind(**dict.fromkeys(required) | read_section(each.section, source))
 
 
-def _options(declaring: type, section: Section) -> Iterator[Option]:
-    """Yield the options that the fields of a class declare, in order."""
-    for field in attrs.fields(declaring):
-        declared = field.metadata.get(_OPTION)
-        if declared is not None:
-            yield _as_option(field, section, **declared)
-
-
 def _as_option(
     field: Any, section: Section, key: str, secret: bool = False, unit: str = "", off: float | None = None, **more: Any
 ) -> Option:
+    default = field.default.factory() if isinstance(field.default, attrs.Factory) else field.default  # type: ignore[arg-type]  # attrs types Factory as a function
     annotation, *functions = [each for each in _alternatives(field.type) if each is not NoneType]
     kind = _kind(annotation, unit)
     return Option(
         key=key or field.name,
         section=section,
         kind=Kind.SECRET if secret else kind,
-        default=_written_default(field.default, kind, unit, off),
+        default=None if default is attrs.NOTHING else default,
         field=field.name,
         unit=unit,
         off=off,
@@ -246,17 +242,3 @@ def _kind(annotation: Any, unit: str) -> Kind:
     if annotation is float and unit in SECONDS:
         return Kind.DURATION
     return _KINDS[annotation]
-
-
-def _written_default(default: Any, kind: Kind, unit: str, off: float | None) -> object:
-    """Convert a field's default to its written form, in the option's unit."""
-    if default is attrs.NOTHING:
-        return None
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # attrs types Factory as a function
-        default = default.factory()
-    if default is None:
-        return off
-    if kind is not Kind.DURATION:
-        return default
-    number = default * round(1 / SECONDS[unit])
-    return int(number) if number == int(number) else number

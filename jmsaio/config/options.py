@@ -70,7 +70,7 @@ class Option:
 
     Attributes:
         key: the name as written in a URL, a map or a file, without the section's prefix.
-        default: the default in its written form, in ``unit``; None: not set.
+        default: the field's default; None: not set.
         field: attribute of the section's class; "" if it has no field.
         unit: unit of the written value: ms, us, s, ns, bytes, or "".
         low, high: bounds in ``unit``; ``high`` is not for durations, and by default Java's largest int, or 1 TiB.
@@ -199,16 +199,6 @@ def given(option: Option, value: object) -> object:
     return _converted(option, value, seconds=True)
 
 
-def default(option: Option) -> object:
-    if option.default is None:
-        return None
-    if option.kind is Kind.MAP:
-        return {}
-    if option.kind is Kind.FLAG:
-        return bool(option.default)
-    return _duration(option, option.default, seconds=False) if option.kind is Kind.DURATION else option.default
-
-
 def names_only(properties: Mapping[str, str]) -> str:
     """Return the ``repr`` of a map, hiding its values, which can be secrets."""
     return repr(dict.fromkeys(properties, "***"))
@@ -227,8 +217,8 @@ def _converted(option: Option, value: object, *, seconds: bool) -> object:
     if option.status is Status.BUILT:
         return _read(option, value, seconds)
     try:
-        if _read(option, value, seconds) in (None, default(option), *option.choices):
-            return default(option)
+        if _read(option, value, seconds) in (None, option.default, *option.choices):
+            return option.default
     except ConfigurationError:
         pass  # refused below, with the reason
     reason = f": {option.doc}" if option.doc else ""

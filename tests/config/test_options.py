@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from jmsaio.config import load
-from jmsaio.config.options import Directory, Kind, Option, Section, default, given, nearest, refuse, written
+from jmsaio.config.options import Directory, Kind, Option, Section, given, nearest, refuse, written
 from jmsaio.errors import ConfigurationError
 
 OPTION = Option("jms.clientId", Section.CONNECTION, Kind.TEXT, None, "client_id")
@@ -33,8 +33,8 @@ def test_written_name_has_the_sections_prefix() -> None:
     assert Option("a", Section.CONNECTION, Kind.TEXT).name == "a"
 
 
-MICROS = Option("x.micros", Section.CONNECTION, Kind.DURATION, 1000, "micros", unit="us")
-OFF = Option("x.off", Section.CONNECTION, Kind.DURATION, 0, "off", unit="ms", off=0)
+MICROS = Option("x.micros", Section.CONNECTION, Kind.DURATION, 0.001, "micros", unit="us")
+OFF = Option("x.off", Section.CONNECTION, Kind.DURATION, None, "off", unit="ms", off=0)
 COUNT = Option("x.count", Section.CONNECTION, Kind.INTEGER, 1, "count", low=1)
 RATIO = Option("x.ratio", Section.CONNECTION, Kind.NUMBER, 2.0, "ratio", low=1)
 FLAG = Option("x.flag", Section.CONNECTION, Kind.FLAG, False, "flag")
@@ -47,7 +47,6 @@ def test_durations_are_seconds_whatever_unit_they_are_written_in() -> None:
     assert written(MICROS, "250") == 0.00025
     assert given(MICROS, 0.5) == 0.5
     assert given(MICROS, timedelta(microseconds=7)) == 0.000007
-    assert default(MICROS) == 0.001
     assert written(OFF, "0") is None and given(OFF, None) is None and written(OFF, 5) == 0.005
 
 

@@ -20,7 +20,10 @@ from jmsaio.config.options import Kind, Option, Section, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.launcher import tools
 from jmsaio.model.arguments import shown
+from tests.support import scripts
 from tests.support.secure import SecureBroker
+
+option_tables = scripts.load(".mkdocs/option_tables.py")
 
 CONNECTION = directory(Section.CONNECTION).options
 PRODUCER = directory(Section.PRODUCER).options
@@ -73,11 +76,12 @@ def test_every_name_of_starlight_is_known_and_no_name_twice(options: tuple[Optio
 
 def test_the_default_may_always_be_written() -> None:
     for option in CONNECTION:
-        if option.default is None or option.name == "brokerServiceUrl" or option.kind in (Kind.SECRET, Kind.MAP):
+        default: Any = option_tables.written_default(option)
+        if default is None or option.name == "brokerServiceUrl" or option.kind in (Kind.SECRET, Kind.MAP):
             continue
-        text = str(option.default).lower() if option.kind is Kind.FLAG else str(option.default)
+        text = str(default).lower() if option.kind is Kind.FLAG else str(default)
         if option.kind is Kind.LIST:
-            text = ",".join(sorted(option.default, reverse=True))  # type: ignore[call-overload]  # a tuple of texts
+            text = ",".join(sorted(default, reverse=True))
         config = load({option.name: text, "brokerServiceUrl": "memory:"} if text else {"brokerServiceUrl": "memory:"})
         assert config == load("memory:"), option.name
 
@@ -97,7 +101,7 @@ def test_defaults_may_be_written_and_what_is_not_built_may_not() -> None:
     for option in (*PRODUCER, *CONSUMER):
         base: ProducerConfig | ConsumerConfig = ProducerConfig() if option in PRODUCER else ConsumerConfig()
         if option.default is not None:
-            assert base.merge({option.key: option.default}) == base, option.name
+            assert base.merge({option.key: option_tables.written_default(option)}) == base, option.name
         if option.status is Status.NOT_BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
             with pytest.raises(Exception, match=f"option {option.name}.* known but not supported"):
                 base.merge({option.key: {Kind.FLAG: not option.default, Kind.INTEGER: 777}.get(option.kind, "x")})
