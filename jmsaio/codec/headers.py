@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Callable
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Final
 
 from jmsaio.codec import properties
@@ -121,10 +121,6 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     return head
 
 
-def message_id(record: ReceivedRecord) -> str:
-    return record.get(MESSAGE_ID) or str(record.message_id)
-
-
 def number(wire: Texts, name: str, default: int) -> int:
     """Parse a 64-bit integer; return ``default`` if it is missing or malformed."""
     text = wire.get(name)
@@ -141,10 +137,6 @@ def number(wire: Texts, name: str, default: int) -> int:
 
 def expiration(wire: Texts) -> int:
     return number(wire, EXPIRATION, 0)
-
-
-def delivery_time(record: ReceivedRecord) -> int:
-    return number(record, DELIVERY_TIME, record.event_time)
 
 
 def due(record: ReceivedRecord, now: int) -> int:
@@ -223,17 +215,13 @@ def _group_sequence(record: ReceivedRecord) -> Property:
     return properties.sequence(record.sequence_id)
 
 
-def _text(name: str) -> Callable[[ReceivedRecord], str | None]:
-    return lambda record: record.get(name)
-
-
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    **{header.field: _text(header.wire[0]) for header in TEXTS},
-    "message_id": message_id,
+    **{header.field: methodcaller("get", header.wire[0]) for header in TEXTS},
+    "message_id": lambda record: record.get(MESSAGE_ID) or str(record.message_id),
     "timestamp": attrgetter("event_time"),
     "correlation_id": correlation_id,
     "delivery_mode": delivery_mode,
-    "delivery_time": delivery_time,
+    "delivery_time": lambda record: number(record, DELIVERY_TIME, record.event_time),
     "expiration": expiration,
     "priority": priority,
     "redelivered": lambda record: record.redelivery_count > 0,

@@ -160,7 +160,7 @@ def test_lone_surrogates_in_headers_are_refused() -> None:
 
 def test_helpers_agree_with_read() -> None:
     record = Record(b"", {"JMSMessageId": ""})
-    assert headers.message_id(record) == "ID:3:7:-1"
+    assert headers.header(record, "JMSMessageID") == "ID:3:7:-1"
     assert headers.priority({}) == 4 and headers.delivery_mode({}) == 2 and headers.correlation_id({}) is None
 
 

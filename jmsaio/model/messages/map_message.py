@@ -63,14 +63,6 @@ class MapMessage(Message, MutableMapping[str, Any]):
     def __bool__(self) -> bool:
         return True
 
-    def pop(self, name: str, *default: Any) -> Any:
-        """Raise UnsupportedOperationError: single entries can't be removed."""
-        del self[name]
-
-    def popitem(self) -> Any:
-        """Raise UnsupportedOperationError: single entries can't be removed."""
-        raise UnsupportedOperationError("a single entry can't be removed; clear_body removes all")
-
     def clear(self) -> None:
         """Remove all entries; see ``clear_body``."""
         self.clear_body()

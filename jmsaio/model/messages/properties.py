@@ -296,14 +296,6 @@ class PropertyView(MutableMapping[str, Property]):
             other = dict(other, **more)
         self._message._put_properties(other)
 
-    def pop(self, name: str, *default: object) -> NoReturn:
-        """Raise UnsupportedOperationError: single properties can't be removed."""
-        self.__delitem__(name)
-
-    def popitem(self) -> NoReturn:
-        """Raise UnsupportedOperationError: single properties can't be removed."""
-        raise UnsupportedOperationError("a single property can't be removed; clear_properties removes all")
-
     def clear(self) -> None:
         """Remove all properties; see ``clear_properties``."""
         self._message.clear_properties()

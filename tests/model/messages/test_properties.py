@@ -154,7 +154,6 @@ def test_the_view_is_a_mapping() -> None:
         view["d"]
     removals: list[Callable[[], object]] = [
         lambda: view.pop("a"),
-        lambda: view.pop("zz", None),
         view.popitem,
         lambda: view.__delitem__("a"),
     ]
