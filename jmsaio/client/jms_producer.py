@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Self, overload
+from typing import Any, overload
 
 import attrs
 
@@ -28,7 +28,7 @@ from jmsaio.model.public import created_by, public
 @public
 @created_by("context.create_producer")
 @attrs.define(eq=False)
-class JMSProducer(ProducerSettings, TypedGetters):
+class JMSProducer(ProducerSettings["JMSProducer"], TypedGetters):
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
     Property getters convert and raise as ``Message``'s.
@@ -44,7 +44,7 @@ class JMSProducer(ProducerSettings, TypedGetters):
     def _current(self) -> SendSettings:
         return self._settings
 
-    def _change(self, **given: Any) -> Self:
+    def _change(self, **given: Any) -> JMSProducer:
         self._settings = self._settings.changed(**given)
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Never, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
 import attrs
 
@@ -65,7 +65,7 @@ class SendOptions(TypedDict, total=False):
 @public
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
-class MessageProducer(ProducerSettings, AsyncClosing):
+class MessageProducer(ProducerSettings[None], AsyncClosing):
     """Sends messages to one destination, or to any if created without one. Many tasks can use it at once.
 
     Created by ``session.create_producer``; ``async with`` closes it. Its settings raise ObjectClosedError once it is
@@ -322,10 +322,9 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         self._check_open()
         return self._stamper.settings
 
-    def _change(self, **given: Any) -> Self:
+    def _change(self, **given: Any) -> None:
         self._check_open()
         self._stamper.change(**given)
-        return self
 
     def stats(self) -> ProducerStats:
         """Return what the producer has sent so far, in numbers."""

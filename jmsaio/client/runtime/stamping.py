@@ -26,7 +26,7 @@ from __future__ import annotations
 import enum
 from asyncio import get_running_loop
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import attrs
 
@@ -158,6 +158,9 @@ _CONVERT: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
+R = TypeVar("R")
+
+
 @attrs.frozen
 class SendSettings:
     """The settings with which a producer sends; durations in milliseconds, a time to live of 0 means forever."""
@@ -183,8 +186,8 @@ class SendSettings:
         )
 
 
-class ProducerSettings:
-    """The settings of a producer, as attributes and as JMS's methods, of which the setters return the producer.
+class ProducerSettings(Generic[R]):
+    """The settings of a producer, as attributes and as JMS's methods; ``R`` is what the setters return.
 
     An invalid value raises IllegalArgumentError.
     """
@@ -194,7 +197,7 @@ class ProducerSettings:
     def _current(self) -> SendSettings:
         raise NotImplementedError
 
-    def _change(self, **given: Any) -> Self:
+    def _change(self, **given: Any) -> R:
         raise NotImplementedError
 
     @property
@@ -210,7 +213,7 @@ class ProducerSettings:
         """Return ``delivery_mode``."""
         return self.delivery_mode
 
-    def set_delivery_mode(self, mode: DeliveryMode) -> Self:
+    def set_delivery_mode(self, mode: DeliveryMode) -> R:
         """Set ``delivery_mode``."""
         return self._change(delivery_mode=mode)
 
@@ -227,7 +230,7 @@ class ProducerSettings:
         """Return ``priority``."""
         return self.priority
 
-    def set_priority(self, priority: int) -> Self:
+    def set_priority(self, priority: int) -> R:
         """Set ``priority``."""
         return self._change(priority=priority)
 
@@ -244,7 +247,7 @@ class ProducerSettings:
         """Return ``time_to_live``."""
         return self.time_to_live
 
-    def set_time_to_live(self, value: Duration) -> Self:
+    def set_time_to_live(self, value: Duration) -> R:
         """Set ``time_to_live``, in seconds."""
         return self._change(time_to_live=value)
 
@@ -261,7 +264,7 @@ class ProducerSettings:
         """Return ``delivery_delay``."""
         return self.delivery_delay
 
-    def set_delivery_delay(self, value: Duration) -> Self:
+    def set_delivery_delay(self, value: Duration) -> R:
         """Set ``delivery_delay``, in seconds."""
         return self._change(delivery_delay=value)
 
@@ -278,7 +281,7 @@ class ProducerSettings:
         """Return ``disable_message_id``."""
         return self.disable_message_id
 
-    def set_disable_message_id(self, value: bool) -> Self:
+    def set_disable_message_id(self, value: bool) -> R:
         """Set ``disable_message_id``."""
         return self._change(disable_message_id=value)
 
@@ -295,7 +298,7 @@ class ProducerSettings:
         """Return ``disable_message_timestamp``."""
         return self.disable_message_timestamp
 
-    def set_disable_message_timestamp(self, value: bool) -> Self:
+    def set_disable_message_timestamp(self, value: bool) -> R:
         """Set ``disable_message_timestamp``."""
         return self._change(disable_message_timestamp=value)
 
