@@ -163,10 +163,10 @@ class BodySource:
             raise click.UsageError("nothing to send: give a body or --file PATH, or pipe something in")
         return (sys.stdin.buffer,)
 
-    def count(self) -> int | None:
-        """Return the number of messages, or None if only reading the input to its end shows it."""
-        many = self.lines or self.records
-        return None if many and not self.arguments else len(self.arguments) + len(self.files) or 1
+    @property
+    def single(self) -> bool:
+        """Whether there is one message, also before the input is read."""
+        return not (self.lines or self.records) and len(self.arguments) + len(self.files) <= 1
 
 
 async def _lines(file: BinaryIO) -> AsyncGenerator[bytes, None]:
@@ -203,10 +203,7 @@ def _refuse_empty(file: BinaryIO) -> None:
 
 
 def make(kind: str, data: bytes) -> Message:
-    """Create a message of ``kind`` from its body: bytes unchanged, text in UTF-8, map, stream and object in JSON.
-
-    Raises click.UsageError.
-    """
+    """Create a message of ``kind`` from its body: bytes unchanged, text in UTF-8, map, stream and object in JSON."""
     body_class = KINDS[kind].body
     if body_class is bytes:
         return _created(kind, data)
@@ -237,10 +234,7 @@ def _created(kind: str, body: Any) -> Message:
 
 
 def from_record(line: bytes) -> Message:
-    """Create a message from a line of ``jmsaio receive --json``, without its id, times and destination.
-
-    Raises click.UsageError.
-    """
+    """Create a message from a line of ``jmsaio receive --json``, without its id, times and destination."""
     try:
         record = json.loads(line)
         message = _from_kind(str(record.get("kind", "text")), record.get("body"), record.get("body_types") or {})

@@ -204,10 +204,7 @@ def _name(config: Configuration, topic: str) -> str:
 
 
 def describe_letter(message: Message, topic: str) -> dict[str, Any]:
-    """Return where, why and how often a dead letter of a topic failed, its number of redrives, and its body.
-
-    Values are None where they are unknown.
-    """
+    """Return where, why and how often a dead letter of a topic failed, its redrives and body; None where unknown."""
     from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
 
     found = dict(message.properties)

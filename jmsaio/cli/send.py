@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import attrs
 import click
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jmsaio.cli.bodies import BodySource, parse_property
 from jmsaio.cli.common.connecting import (
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from jmsaio.client.senders.pending import Receipt
     from jmsaio.model.messages.message import Message, Property
 
-#: Minimum number of messages for a progress bar.
-_MANY = 200
 #: Maximum number of sends in flight.
 _PENDING = 5000
 
@@ -138,16 +135,14 @@ async def send(
     if message is None:
         output.remark("nothing to send: the input is empty")
         return OK
-    known = input_.count()
-    total = None if known is None else known * count
+    single = input_.single and count == 1
     async with (
         contextlib.aclosing(messages),
         jmsaio.connect(source) as connection,
         _producer(connection, name, topic) as producer,
     ):
-        with _progress(output, total, name) as advance:
-            window = SendsInFlight(output, name, total == 1, advance)
-            await window.send_all(producer, message, messages, count, given)
+        window = SendsInFlight(output, name, single)
+        await window.send_all(producer, message, messages, count, given)
     if not (output.as_json or window.single):
         output.line(window.summary())
     return OK
@@ -185,20 +180,11 @@ async def _producer(connection: Connection, name: str, topic: bool) -> AsyncIter
 
 @attrs.define
 class SendsInFlight:
-    """The sends in flight, whose receipts are reported in order.
-
-    Attributes:
-        name: destination, for messages.
-        single: whether there is only one message, whose id is shown then.
-        advance: called with the number of confirmed sends.
-        failed: number of messages that were not stored.
-        in_doubt: number of messages that the broker might have stored.
-    """
+    """The sends in flight, whose receipts are reported in order; of a ``single`` message, the id is shown."""
 
     output: Output
     name: str
     single: bool
-    advance: Callable[[int], None]
     sent: int = 0
     failed: int = 0
     in_doubt: int = 0
@@ -270,21 +256,8 @@ class SendsInFlight:
         with self._counting():
             receipt = await self._pending.popleft()
         self.sent += 1
-        self.advance(self.sent)
         if self.output.as_json:
             place = None if receipt.place is None else str(receipt.place)
             self.output.record({"message_id": receipt.jms_message_id, "place": place})
         elif self.single:
             self.output.line(f"sent {receipt.jms_message_id}")
-
-
-@contextlib.contextmanager
-def _progress(output: Output, total: int | None, name: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that shows the number of confirmed sends on a terminal, if there are many."""
-    worth_it = (total is None or total >= _MANY) and not output.as_json and output.remarks.is_terminal
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=output.remarks, transient=True, disable=not worth_it,
-    ) as progress:  # fmt: skip
-        task = progress.add_task(f"sending to {printable(name)}", total=total)
-        yield lambda done: progress.update(task, completed=done)

@@ -87,10 +87,7 @@ def _encode(data: bytes) -> str:
 
 
 def headers(home: Path) -> dict[str, str]:
-    """Return the HTTP headers for REST calls to a state directory's broker: its own client's token, if it has one.
-
-    The settings contain the token itself, ``token:...`` or ``file:///path``.
-    """
+    """Return the HTTP headers for REST calls to a state directory's broker: its own client's token, if it has one."""
     try:
         settings = parse_settings((home / "standalone.conf").read_text(encoding="utf-8"))
         given = settings.get("brokerClientAuthenticationParameters", "")
@@ -104,10 +101,7 @@ def headers(home: Path) -> dict[str, str]:
 
 
 def grant(web_port: int, shown: Mapping[str, str]) -> None:
-    """Allow the role `APP` to send and receive in public/default, and to find the transaction coordinators.
-
-    ``shown`` are the headers of a superuser. Raises StartError if the broker refused a call or did not answer.
-    """
+    """Give the role `APP` its rights; ``shown`` are the headers of a superuser. Raises StartError."""
     retry = tenacity.Retrying(
         # The broker creates a namespace after its start.
         retry=tenacity.retry_if_result(lambda answer: answer[0] == _MISSING),
@@ -129,11 +123,7 @@ def grant(web_port: int, shown: Mapping[str, str]) -> None:
 def call(
     web_port: int, path: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> tuple[int, bytes]:  # fmt: skip
-    """Call the REST interface on this machine: POST with a body, else GET; return the status and the answer.
-
-    Raises:
-        OSError, http.client.HTTPException: there is no answer.
-    """
+    """Call the REST interface on this machine: POST with a body, else GET; return the status and the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", web_port, timeout=timeout)
     try:
         connection.request("GET" if body is None else "POST", path, body, dict(headers))

@@ -153,12 +153,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
 
 
 def end_session(home: Path, jars: Path) -> bool:
-    """End the session of the last broker of a state directory; return False if it left none.
-
-    Raises:
-        ToolError: the Java installation is not a JDK, which can run a program's source.
-        StartError: ending the session failed.
-    """
+    """End the session of the last broker of a state directory; return False if it left none."""
     in_order = (home / _ENDED).exists()
     (home / _ENDED).unlink(missing_ok=True)  # the next broker has not ended yet
     if in_order or not (home / _METADATA).exists():

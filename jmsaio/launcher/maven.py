@@ -38,12 +38,7 @@ def silent(_: str) -> None:
 
 
 def run(goals: Sequence[str], pom: str, what: str, timeout: float = MAVEN_TIMEOUT) -> None:
-    """Run Maven goals in a separate folder with the text of a pom; "" if they need none.
-
-    Raises:
-        ToolError: Java or Maven is missing or too old.
-        DownloadError: Maven failed to fetch ``what``, or took too long; has the end of its output.
-    """
+    """Run Maven goals in a separate folder with the text of a pom, "" if they need none. Raises as ``fetch_jars``."""
     tools.require("java")
     arguments = [str(tools.require("mvn")), "-B", *goals]
     with tempfile.TemporaryDirectory(prefix="jmsaio-") as folder:
@@ -92,7 +87,8 @@ def fetch_jars(coordinates: Sequence[str], progress: Progress = silent) -> list[
 
     Raises:
         ValueError: a coordinate does not have three parts.
-        ToolError, DownloadError: see `run`.
+        ToolError: Java or Maven is missing or too old.
+        DownloadError: Maven failed to fetch a jar, or took too long; has the end of its output.
     """
     folder = cache_directory() / "jars"
     paths = []
@@ -147,11 +143,7 @@ def pack_filter(directory: Path | str, progress: Progress = silent) -> Path:
 
 
 def write_nar(target: Path, jars: list[Path], definition: str, manifest: dict[str, str]) -> None:
-    """Write a .nar atomically: manifest, the definition from the first jar, all jars as bundled dependencies.
-
-    Raises:
-        DownloadError: the first jar is broken or has no such definition.
-    """
+    """Write a .nar atomically: manifest, the definition from the first jar, all jars as bundled dependencies."""
     try:
         with zipfile.ZipFile(jars[0]) as first:
             text = first.read(definition)

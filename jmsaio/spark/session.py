@@ -77,14 +77,6 @@ def set_for_now(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
                 session.conf.set(name, old)
 
 
-def tasks_done(session: SparkSession) -> tuple[int, int]:
-    """Return how many tasks of the running stages are done, and how many there are. Thread-safe."""
-    tracker = session.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
-
-
 def located(folder: str, *names: str) -> str:
     """Return the URL of a folder, an absolute path on this machine or a URL, or of a file there.
 

@@ -130,9 +130,9 @@ def test_texts_files_lines_and_a_pipe_become_messages(monkeypatch: pytest.Monkey
     assert texts(BodySource((), (), "text")) == ["piped"]
     long = io.BytesIO(b"-" * 200_000 + b"\nend")
     assert texts(BodySource((), (long,), "text", lines=True)) == ["-" * 200_000, "end"]
-    assert BodySource(("x",), (), "text").count() == 1
-    assert BodySource((), (), "text").count() == 1
-    assert BodySource((), (lines,), "text", lines=True).count() is None
+    assert BodySource(("x",), (), "text").single
+    assert BodySource((), (), "text").single
+    assert not BodySource((), (lines,), "text", lines=True).single
 
 
 def test_nothing_to_send_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_a_header_message_needs_no_body() -> None:
     """Nothing is read for a message that has none."""
     source = BodySource((), (), "header")
     assert [type(message) for message in read(source)] == [Message]
-    assert source.count() == 1
+    assert source.single
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: py
 
 async def test_no_more_than_so_many_messages_are_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jmsaio.cli.send._PENDING", 2)
-    window = SendsInFlight(Output(as_json=True), "q", False, lambda _: None)
+    window = SendsInFlight(Output(as_json=True), "q", False)
     loop = asyncio.get_running_loop()
     sends: list[asyncio.Future[Any]] = [loop.create_future() for _ in range(3)]
 

@@ -219,10 +219,7 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask; required if st
 
 
 def agreed(question: str, yes: bool) -> bool:
-    """Return whether ``--yes`` was given, or the question is answered with yes on the terminal.
-
-    Raises as ``require_terminal``.
-    """
+    """Return whether ``--yes`` was given, or the question is answered with yes on the terminal."""
     require_terminal(yes)
     return yes or click.confirm(question, err=True)
 
@@ -244,9 +241,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     Another interrupt, a second or more after the first one, ends the process at once, without a traceback: as after a
     kill, what was sent and not yet acknowledged is sent again by the next run.
-
-    Raises:
-        KeyboardInterrupt: the command was interrupted.
     """
     first: float | None = None
 

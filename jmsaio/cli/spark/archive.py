@@ -124,8 +124,7 @@ def archive(
         output.result(summary, f"{summary['entries']} entries, about {summary['bytes']} bytes to archive")
         return OK
     pace = Pace(entries=entries, interval=None if once else interval)
-    with stop_by_signal() as (stop, install), running(output, master, conf) as (start, show):
-        session = start()
+    with stop_by_signal() as (stop, install), running(output, master, conf) as (session, show):
         install()  # again: Spark has installed its own handler
         report = _reporter(output, show, once)
         summary = archive_messages(session, order, pace, stop=stop, report=report)

@@ -97,10 +97,6 @@ def draw(summary: Summary, file: Path) -> None:
     """Draw the largest groups to ``file``: number of dead letters, and age of the oldest.
 
     There must be a group. The suffix of the file chooses the format (png, svg, pdf).
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        OSError: the file can't be written.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -174,8 +170,8 @@ def report(
         connection=read_source(source), destination=full_name(destination, topic), of=of, properties=names,
         selector=selector, pending=pending, bodies=bodies, groups=groups,
     )  # fmt: skip
-    with running(output, master, conf) as (start, _):
-        summary = report_dead_letters(start(), order)
+    with running(output, master, conf) as (session, _):
+        summary = report_dead_letters(session, order)
     if picture is not None and summary["groups"]:
         draw(summary, picture)
     _write_report(output, summary)

@@ -104,8 +104,8 @@ def replay(
         connection=read_source(source), folder=folder, mapping=moves,
         selector=selector, allow_same=allow_same, dedup=dedup,
     )  # fmt: skip
-    with running(output, master, conf) as (start, _):
-        summary = replay_archive(start(), order, dry_run=dry_run)
+    with running(output, master, conf) as (session, _):
+        summary = replay_archive(session, order, dry_run=dry_run)
     if not output.as_json:
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))

@@ -7,12 +7,11 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jmsaio.cli.common.connecting import Command, Source, pairs, with_options
 from jmsaio.cli.common.output import Output, json_option
@@ -79,28 +78,24 @@ def read_source(source: Source) -> dict[str, str]:
 @contextmanager
 def running(
     output: Output, master: str, settings: Mapping[str, str]
-) -> Iterator[tuple[Callable[[], Any], Callable[[str], None]]]:  # fmt: skip
-    """Yield a function that starts a session, and one that sets the text of the progress line.
+) -> Iterator[tuple[Any, Callable[[str], None]]]:  # fmt: skip
+    """Yield a session, which ends with the block, and a function that sets the text of the progress line.
 
-    The session ends with the block. Spark's errors become one sentence.
+    Spark's errors become one sentence.
     """
-    from jmsaio.spark.session import open_session, tasks_done
+    from jmsaio.spark.session import open_session
 
-    with _one_sentence(), _progress(output) as progress, ExitStack() as stack:
-        task = progress.add_task("working", total=None)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+    hidden = output.as_json or not output.remarks.is_terminal
+    with _one_sentence(), Progress(*columns, console=output.remarks, transient=True, disable=hidden) as progress:
+        task = progress.add_task("starting Spark", total=None)
 
         def show(text: str) -> None:
             progress.update(task, description=text)
 
-        def start() -> Any:
-            show("starting Spark")
-            with _one_sentence():
-                session = stack.enter_context(open_session(master, settings))
-            progress.columns = (*progress.columns, _Tasks(functools.partial(tasks_done, session)))
+        with open_session(master, settings) as session:
             show("working")
-            return session
-
-        yield start, show
+            yield session, show
 
 
 @contextmanager
@@ -113,28 +108,3 @@ def _one_sentence() -> Iterator[None]:
             raise
         advice = "'jmsaio spark check' checks Java, packages and the broker"
         raise JMSError(f"Spark failed: {reason_of(error)}; {advice}") from error
-
-
-def _progress(output: Output) -> Progress:
-    return Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
-        console=output.remarks, transient=True, disable=output.as_json or not output.remarks.is_terminal,
-    )  # fmt: skip
-
-
-class _Tasks(ProgressColumn):
-    """The number of finished Spark tasks, read whenever the line is drawn."""
-
-    max_refresh = 0.5
-
-    def __init__(self, count: Callable[[], tuple[int, int]]) -> None:
-        super().__init__()
-        self._count = count
-
-    def render(self, task: Any) -> Text:
-        """Show the count, or nothing if Spark does not report it."""
-        try:
-            done, total = self._count()
-        except Exception:  # the session is stopping; a progress line must not fail the job
-            return Text("")
-        return Text(f"{done} of {total} tasks" if total else "")

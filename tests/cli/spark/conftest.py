@@ -18,7 +18,6 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     modules = {
         "session": SimpleNamespace(
             open_session=jobs.open_session,
-            tasks_done=jobs.tasks_done,
         ),
         "jobs.archive": SimpleNamespace(
             describe_archive=jobs.describe_archive,

@@ -11,7 +11,7 @@ import jmsaio.cli.spark.running
 from jmsaio.cli.app import main
 from jmsaio.cli.common.connecting import read_connection
 from jmsaio.cli.common.output import DATA_LOSS, ERROR, USAGE
-from jmsaio.cli.spark.running import _Tasks, read_source
+from jmsaio.cli.spark.running import read_source
 from jmsaio.errors import ConfigurationError, DataLossError
 from tests.cli.spark.jobs import URL, Jobs
 
@@ -81,10 +81,3 @@ def test_other_errors_pass_as_they_are(jobs: Jobs, capsys: pytest.CaptureFixture
     jobs.failure = ConfigurationError("folder is no archive")
     assert main(["spark", "replay", "folder", *URL]) == USAGE
     assert "folder is no archive" in capsys.readouterr().err
-
-
-def test_the_line_of_progress_counts_tasks_while_spark_says() -> None:
-    counts = iter([(1, 2), (0, 0)])
-    column = _Tasks(lambda: next(counts))
-    texts = [str(column.render(None)) for _ in range(3)]  # the third call fails
-    assert texts == ["1 of 2 tasks", "", ""]
