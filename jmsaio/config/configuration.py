@@ -288,7 +288,6 @@ class Configuration:
         object.__setattr__(self, "without_effect", tuple(dict.fromkeys((*self.without_effect, *self._idle()))))
 
     def _idle(self) -> Iterator[str]:
-        """Yield the names of the given options without an effect on the transport; raise if it refuses one."""
         for held in (self, self.producer, self.consumer):
             yield from self.idle_in(held)
 
@@ -313,7 +312,6 @@ class Configuration:
 
     @property
     def _leaving_transactions(self) -> str:
-        """The ``condition`` of ``refuse_on``: what leaving the transport takes if ``enableTransaction`` needs it."""
         return " with jms.emulateTransactions=true in place of enableTransaction=true" * self.enable_transaction
 
     @property
@@ -321,7 +319,6 @@ class Configuration:
         return SCHEMES[self.service_url.partition(":")[0]]
 
     def _check_together(self) -> None:
-        """Check the rules that involve several options."""
         tenant, slash, namespace = self.system_namespace.partition("/")
         if not (tenant and slash and namespace) or "/" in namespace or ":" in self.system_namespace:
             reason = f"option jms.systemNamespace = {shown(self.system_namespace)}: must be tenant/namespace"

@@ -46,7 +46,6 @@ class SectionField:
 
     @property
     def holder(self) -> Section:
-        """The section whose class has the field."""
         return Section(self.section.value.removesuffix(f"{self.key}."))
 
 
@@ -88,17 +87,14 @@ def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[typ
 
 
 def directory(section: Section) -> Directory:
-    """Return the options of a section."""
     return _directories[section]
 
 
 def groups(declaring: type) -> Mapping[str, SectionField]:
-    """Return the fields of a class that hold a section, by name."""
     return _groups[declaring]
 
 
 def written_names() -> list[str]:
-    """Return the written names of all options of all sections."""
     return [option.name for each in _directories.values() for option in each.options]
 
 

@@ -146,7 +146,6 @@ def load(
 
 
 def _read(config: object) -> tuple[dict[str, object], BrokerAddress | None]:
-    """Return the options and the broker of the first argument."""
     if config is None:
         return {}, None
     if isinstance(config, str):
@@ -183,7 +182,6 @@ def _locate(
 
 
 def _written_values(source: dict[str, object]) -> dict[str, Any]:
-    """Return the fields of ``Configuration`` that written options set."""
     sections: dict[str, dict[str, object]] = {}
     for field, each in _GROUPS.items():
         found = pop_value(source, each)
@@ -205,7 +203,6 @@ def _written_values(source: dict[str, object]) -> dict[str, Any]:
 
 
 def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> BrokerAddress:
-    """Return the broker if no URL names it: the one of the REST interface, else the default one."""
     web = [given[name] for given in (keywords, source) for name in _WEB & given.keys()]
     return parse_broker(check_web_url(str(web[0]))) if web else default_broker()
 
@@ -220,7 +217,6 @@ def _by_tls(broker: BrokerAddress) -> BrokerAddress:
 
 
 def without_effect(source: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the written names of the given options that have no effect."""
     maps = {field: value for field in _GROUPS if isinstance(value := keywords.get(field), Mapping)}
     names = [*flatten(source), *flatten(maps)]
     for prefix, section in _PREFIXES.items():
@@ -306,7 +302,6 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
 
 
 def as_map(data: object, what: str, key: str | None = None) -> dict[str, object]:
-    """Return ``data`` as a dict of options; raises ConfigurationError if it is not a map."""
     if not isinstance(data, Mapping):
         raise ConfigurationError(f"{what} must be a map of options, not {type(data).__name__}", key=key)
     return dict(data)

@@ -101,22 +101,18 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The full written name, such as ``consumerConfig.receiverQueueSize``."""
         return self.section.value + self.key
 
     @property
     def holder(self) -> Section:
-        """The section whose class has the field."""
         return self.section
 
     @property
     def secret(self) -> bool:
-        """Whether its value must not be shown."""
         return self.kind in (Kind.SECRET, Kind.MAP)  # each value of a map can be a secret
 
     @property
     def optional(self) -> bool:
-        """Whether the field can be None."""
         return self.default is None or self.off is not None
 
 

@@ -92,8 +92,6 @@ class Scheme:
 
 
 def _embedded(scheme: str) -> Callable[[str], BrokerAddress]:
-    """Return a parser for the name of a broker in this process: ``scheme:`` or ``scheme://name``."""
-
     def read(rest: str) -> BrokerAddress:
         name = rest.removeprefix("//").rstrip("/")
         if (rest and not rest.startswith("//")) or "/" in name or "," in name:
@@ -170,12 +168,10 @@ SCHEMES = {
 
 
 def default_broker() -> BrokerAddress:
-    """Return the broker to use if none is configured."""
     return next(iter(SCHEMES.values())).read("")
 
 
 def is_url(text: str) -> bool:
-    """Return whether a text is a URL rather than a file name."""
     scheme = SCHEMES.get(text.partition(":")[0])
     return "://" in text or (scheme is not None and scheme.in_process)
 

@@ -176,7 +176,6 @@ def _filter(facts: Facts) -> tuple[CheckState, str]:
 
 
 def _names(text: str) -> list[str]:
-    """Return the names in a list setting, which the broker shows as ``[a, b]``."""
     return [name.strip() for name in text.strip("[]").split(",") if name.strip()]
 
 

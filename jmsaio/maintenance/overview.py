@@ -79,7 +79,8 @@ async def list_states(
             one for name, one in sorted(stats.subscriptions.items())
             if queues in (None, name == configuration.queue_subscription_name)
         ]  # fmt: skip
-        found += _states(topic, configuration, stats, chosen, alone=not stats.subscriptions and not queues)
+        alone = not stats.subscriptions and not queues
+        found += _states(topic, configuration, stats, [None] if alone else chosen)
     return found
 
 
@@ -101,8 +102,7 @@ async def read_states(
             exact = [await count_messages(admin, part, one) for one in chosen]
             waits = part.startswith("persistent:") and any(one.backlog for one in chosen)
             held = await admin.held_back(part) if waits else None
-            states = _states(part, configuration, stats, exact, alone=not exact and named is None)
-            found += [attrs.evolve(state, open_transaction=held) for state in states]
+            found += _states(part, configuration, stats, exact or ([None] if named is None else []), held)
     if not found:
         kind = "queue" if isinstance(destination, Queue) else "topic"
         raise NotFoundError(f"there is no {kind} {resolved.visible_name}: check its name and kind")
@@ -212,16 +212,16 @@ async def count_messages(admin: Admin, topic: str, stats: SubscriptionStats) -> 
 
 
 def _states(
-    topic: str, configuration: Configuration, stats: TopicStats, subscriptions: Sequence[SubscriptionStats],
-    *, alone: bool,
+    topic: str, configuration: Configuration, stats: TopicStats, subscriptions: Iterable[SubscriptionStats | None],
+    held: OpenTransaction | None = None,
 ) -> list[DestinationState]:  # fmt: skip
-    """Return the state of each subscription of a topic; with ``alone``, of the topic itself, which has none."""
+    name = short_name(topic, configuration.system_namespace)
     return [
         DestinationState(
-            topic=topic, name=short_name(topic, configuration.system_namespace), producers=stats.producers,
-            rate_in=stats.rate, subscription=one,
+            topic=topic, name=name, producers=stats.producers, rate_in=stats.rate, subscription=one,
+            open_transaction=held,
         )
-        for one in ([None] if alone else subscriptions)
+        for one in subscriptions
     ]  # fmt: skip
 
 

@@ -138,7 +138,6 @@ class TransferResult:
     complete: bool = False
 
     def report(self, text: str) -> None:
-        """Add an error, unless it is known or there are enough."""
         if text and text not in self.errors and len(self.errors) < MAX_ERRORS:
             self.errors = (*self.errors, text)
 
@@ -316,7 +315,6 @@ class _Work:
         self._retain(record)
 
     def _pass(self, record: ReceivedRecord) -> None:
-        """Acknowledge a message without a copy; retain it in a dry run."""
         if self._request.dry_run:
             self._retain(record)
         else:
@@ -342,7 +340,6 @@ class _Work:
         self._progress.sent += 1
 
     def _find_target(self, wire: Mapping[str, str]) -> str | None:
-        """Return the topic to send a message to; None if it is left, for a reason that is counted."""
         target = self._target or origin_of(wire)
         if self._request.transfer is not Transfer.REDRIVE:
             return target  # the plan has checked it

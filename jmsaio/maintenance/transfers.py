@@ -117,7 +117,6 @@ async def plan_transfer(
 
 
 async def find_partitions(admin: Admin, topics: Sequence[str]) -> list[str]:
-    """Return topics with their partitions listed one by one. Raises NotFoundError for a missing topic."""
     found = [await list_partitions(admin, topic) for topic in topics]
     missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
     if missing:
@@ -147,7 +146,6 @@ async def _subscription(
 
 
 async def is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
-    """Return True if everything up to the end is acknowledged."""
     done = (await admin.cursor(topic, name)).mark_delete
     return done is not None and (end.ledger, end.entry) <= (done.ledger, done.entry)
 
@@ -233,7 +231,6 @@ class CopyCursors:
 
     @classmethod
     async def of(cls, transport: Transport, configuration: Configuration, request: TransferRequest) -> Self:
-        """Return the subscriptions of the copy that ``request`` describes; nothing is created."""
         admin, source = require_admin(transport), resolve(request.destination, configuration.system_namespace)
         queue = configuration.queue_subscription(source.subscription)
         target = request.target(configuration) or ""

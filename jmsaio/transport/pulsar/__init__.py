@@ -34,6 +34,5 @@ async def open_transport(config: Configuration) -> Transport:
 
 
 async def collect_facts(config: Configuration, topic: str | None) -> dict[str, Any]:
-    """Collect the facts about a broker with the transport in use. See ``admin.facts.collect_facts``."""
     facts: dict[str, Any] = await import_module(f"{__name__}.admin.facts").collect_facts(config, topic, open_transport)
     return facts

@@ -97,7 +97,6 @@ class ReceiverOpener(Generic[_Receiver]):
         return receiver
 
     async def _open_ephemeral(self, admin: Admin, wanted: Subscription, wake: Wake) -> _Receiver:
-        """Open a receiver on a subscription that ends with its last consumer."""
         if wanted.type is not SubscriptionType.EXCLUSIVE:
             await delete_leftover(admin, wanted, self.timeout)
         try:
@@ -129,7 +128,6 @@ class ReceiverOpener(Generic[_Receiver]):
         return await self.subscribe(wanted, wake)
 
     def _warn(self, text: str) -> None:
-        """Log a warning, once per text."""
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text)
@@ -245,7 +243,6 @@ def _check_sharing(found: Mapping[str, Mapping[str, str]], wanted: Subscription)
 
 
 def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
-    """Return whether the properties include those that the subscription was created with."""
     return wanted.properties.keys() <= properties.keys()
 
 

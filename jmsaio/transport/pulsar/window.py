@@ -28,7 +28,6 @@ class Window:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for another record."""
         return self.records >= self.max_records or self.bytes >= self.max_bytes
 
     def add(self, size: int) -> None:
@@ -37,13 +36,11 @@ class Window:
         self.unreported += 1
 
     def reported(self, records: int) -> None:
-        """Count records whose outcome was reported."""
         self.unreported -= records
         if self.unreported == 0:
             self._all_reported.wake()
 
     def remove(self, records: int, size: int) -> None:
-        """Remove records of ``size`` bytes in total that are no longer in flight."""
         self.records -= records
         self.bytes -= size
         if self.records <= self.max_records // 2 and self.bytes <= self.max_bytes // 2:

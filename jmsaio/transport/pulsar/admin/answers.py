@@ -58,7 +58,6 @@ def reason_of(answer: httpx.Response) -> str:
 
 
 def base_url(text: str) -> str:
-    """Validate the address of the REST interface; return it without trailing slashes."""
     key = "webServiceUrl"
     try:
         parts = urlsplit(text)
@@ -112,7 +111,6 @@ def message_id_body(topic: str, message_id: WireId) -> dict[str, int | bool]:
 
 
 def read_entry(headers: Mapping[str, str]) -> StoredEntry:
-    """Describe an entry by the headers of the answer for it."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
     bits = [headers.get(f"X-Pulsar-txnid-{name}-bits") for name in ("most", "least")]
     most, least = (int(bit or 0) for bit in bits)
@@ -231,7 +229,6 @@ def _last_stored(internal: Mapping[str, Any], entry: EntryId) -> EntryId | None:
 
 
 def read_stats(found: Mapping[str, Any]) -> TopicStats:
-    """Create the statistics of a topic from an answer of ``stats`` or ``partitioned-stats``."""
     subscriptions = {
         name: SubscriptionStats(
             name=name,

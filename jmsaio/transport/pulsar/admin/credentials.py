@@ -119,7 +119,6 @@ class OAuthTokens:
         self._kept = ""
 
     async def _fetch(self) -> tuple[str, float]:
-        """Return a new token, and its lifetime in seconds."""
         await anyio.to_thread.run_sync(import_module, "httpx")  # importing takes 0.2 s, which must not block the loop
         import httpx
 
@@ -194,7 +193,6 @@ def is_token(text: str) -> bool:
 
 
 def _read_key(content: bytes) -> tuple[str, str]:
-    """Return the client's id and secret from JSON. Raises KeyError, TypeError or ValueError."""
     found = json.loads(content)
     return str(found["client_id"]), str(found["client_secret"])
 
@@ -271,7 +269,6 @@ class Credentials:
         return token
 
     def headers(self, token: str) -> dict[str, str]:
-        """Return the headers of a REST call with ``token``, or with user and password."""
         if self.kind is AuthKind.BASIC:
             pair = f"{self.values['username']}:{self.values['password']}"
             return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode("ascii")}
@@ -377,7 +374,6 @@ def _values(kind: AuthKind, text: str) -> dict[str, str]:
 
 
 def _tokens(kind: AuthKind, values: dict[str, str]) -> dict[str, str]:
-    """Convert ``token:xxx`` and ``file:///path`` in the values of the token plug-in."""
     token = values.get("token")
     if kind is not AuthKind.TOKEN or token is None:
         return values

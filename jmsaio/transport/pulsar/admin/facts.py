@@ -95,7 +95,6 @@ async def _connect(config: Configuration, connect: Open, found: dict[str, Any]) 
 
 
 async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> None:
-    """Add a fact, or the error instead."""
     try:
         with anyio.fail_after(_LIMIT):
             found[name] = await work
@@ -125,7 +124,6 @@ def _explain(config: Configuration, found: dict[str, Any]) -> None:
 
 
 async def _accepts_anyone(config: Configuration, connect: Open) -> bool:
-    """Return whether the broker accepts a client without credentials."""
     without = attrs.evolve(
         config, auth_plugin=None, auth_params=None, tls_certificate_file_path=None, tls_key_file_path=None
     )

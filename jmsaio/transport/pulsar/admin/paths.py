@@ -57,17 +57,14 @@ def topic_of(path: str) -> str | None:
 
 
 def since_path(topic: str, time: int) -> str:
-    """Return the path of a topic's first entry from a publish time on, in ms."""
     return f"{topic_path(topic)}/messageid/{min(max(time, 0), _LATEST)}"
 
 
 def transaction_path(txn_id: tuple[int, int]) -> str:
-    """Return the path of what a coordinator knows about a transaction: its most and its least significant bits."""
     return f"/admin/v3/transactions/transactionMetadata/{txn_id[0]}/{txn_id[1]}"
 
 
 def transaction_buffer_path(topic: str, txn_id: tuple[int, int] | None = None) -> str:
-    """Return the path of the statistics of a persistent topic's transactions, or of one of them."""
     if txn_id is None:
         return _transactions_path("transactionBufferStats", topic)
     return f"{_transactions_path('transactionInBufferStats', topic)}/{txn_id[0]}/{txn_id[1]}"
@@ -98,7 +95,6 @@ def subscription_path(topic: str, name: str) -> str:
 
 
 def namespace_path(domain: str, namespace: str) -> str:
-    """Return the path of the list of topics of ``tenant/namespace``."""
     parts = namespace.split("/")
     if len(parts) != 2 or not all(parts):
         raise InvalidDestinationError(f"{shown(namespace)} is not a namespace: tenant/namespace")

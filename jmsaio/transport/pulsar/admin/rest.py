@@ -257,7 +257,6 @@ class RestAdmin:
             raise AdminError(f"{what}: the broker has not reached {message_id} within {limit:g} s; try again") from None
 
     async def _internal(self, topic: str, what: str) -> Any:
-        """Return the broker's ``internalStats`` of a topic without partitions, or of one partition."""
         try:
             return await self._call("GET", f"{topic_path(topic)}/internalStats", what=what)
         except NotFoundError:
@@ -458,7 +457,6 @@ def _wanted(record: logging.LogRecord) -> bool:
 
 
 def _passes(error: BaseException) -> bool:
-    """Return whether a failure is transient."""
     if isinstance(error, AdminError):
         return error.status in _TRY_AGAIN and NO_TRANSACTIONS not in error.reason
     import httpx
