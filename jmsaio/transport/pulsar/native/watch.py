@@ -27,9 +27,9 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, JMSSecurityError, TransportError
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, TransportError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.transport.base import Admin, LinkChange, LinkListener, SubscriptionStats, SubscriptionType
+from jmsaio.transport.base import Admin, LinkChange, LinkListener, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.connecting import again
 from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, LinkedHandle, Result
@@ -96,7 +96,7 @@ class Watch:
     senders: Callable[[], Sequence[PulsarSender]]
     receivers: Callable[[], Sequence[PulsarReceiver]]
     ask_broker: Callable[[Callable[..., None]], object]  # starts a request that needs no consumer
-    admin: Admin | None = None
+    admin: Admin | None = None  # for the statistics of failover subscriptions
     refusal: Callable[[], Awaitable[JMSError | None]] | None = None  # checks within a second, as ``Probe.refusal``
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -116,7 +116,7 @@ class Watch:
     _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # number of its lines at the last check
 
     def __attrs_post_init__(self) -> None:
-        self._missing = MissingReceivers(self.report, self.admin)
+        self._missing = MissingReceivers(self.report)
         self._stalled = StalledReceivers(self.admin)
 
     def start(self) -> None:
@@ -283,17 +283,8 @@ class Watch:
     async def report_reasons(self, now: float) -> None:
         """Determine why consumers are missing or receive nothing while the broker answers, and report it once."""
         if self._lost is None:
-            await self._missing.report_reasons(now)
+            self._missing.report_reasons(now)
             await self._stalled.check(now, self.receivers())
-
-
-async def _stats(admin: Admin, topic: str, name: str) -> SubscriptionStats | None:
-    """Return a subscription's statistics, None if it is missing. Raises JMSError without an answer in time."""
-    try:
-        with anyio.fail_after(_STATS_TIMEOUT):
-            return (await admin.stats(topic)).subscriptions.get(name)
-    except TimeoutError:
-        raise TransportError(f"no statistics of {topic} within {_STATS_TIMEOUT:g} s") from None
 
 
 @attrs.define(eq=False)
@@ -301,7 +292,6 @@ class Missing:
     """State of a receiver with disconnected consumers."""
 
     since: float  # loop time since which they are missing
-    due: float  # loop time at which to determine the reason
     log: int  # number of lines in pulsar-client's log before the loss
     reported: bool = False
 
@@ -311,7 +301,6 @@ class MissingReceivers:
     """The receivers of one transport with disconnected consumers."""
 
     report: Callable[[LinkChange], object]
-    admin: Admin | None
     _missing: dict[PulsarReceiver, Missing] = attrs.field(factory=dict, init=False)
 
     def check(self, now: float, receivers: Sequence[PulsarReceiver], log: int) -> None:
@@ -322,7 +311,7 @@ class MissingReceivers:
             if not receiver.natives:  # it is being reopened, and checked afterwards
                 continue
             if not all(native.is_connected() for native in receiver.natives):
-                self._missing.setdefault(receiver, Missing(now, now + MISSING, log))
+                self._missing.setdefault(receiver, Missing(now, log))
             elif (missing := self._missing.pop(receiver, None)) is not None and missing.reported:
                 text = f"subscription {receiver.subscription.name} receives again"
                 self.report(LinkChange(text, receiver=receiver))
@@ -330,46 +319,28 @@ class MissingReceivers:
     def restart(self, now: float) -> None:
         """Restart the times of all missing receivers, because the connection to the broker is restored."""
         for missing in self._missing.values():
-            missing.since, missing.due = now, now + MISSING
+            missing.since = now
 
-    async def report_reasons(self, now: float) -> None:
+    def report_reasons(self, now: float) -> None:
         """Find out why consumers are missing although the broker answers, and report each reason once."""
         for receiver, missing in list(self._missing.items()):
             if missing.reported or not receiver.natives:
                 continue
             refusal = _refusal(receiver, missing)
-            if now < missing.due and (refusal is None or refusal.name != NO_RIGHT):
+            if now - missing.since < MISSING and (refusal is None or refusal.name != NO_RIGHT):
                 continue
-            missing.due = now + MISSING
             if refusal is not None and refusal.name in _STAYS:
                 what = f"{_words(receiver)} is lost; it reconnects by itself when the cause is removed"
-                error: JMSError | None = translate(getattr(_pulsar.Result, refusal.name), what, refusal.reason)
-            else:
-                error = await self._reason(receiver)
-            if error is None and now - missing.since >= MISSING_LONG:
+                error: JMSError = translate(getattr(_pulsar.Result, refusal.name), what, refusal.reason)
+            elif now - missing.since >= MISSING_LONG:
                 why = "pulsar-client gives no reason" if refusal is None else f"the broker refuses it: {refusal}"
                 error = TransportError(
                     f"{_words(receiver)} is not connected, though the broker answers; {why}; it tries again by itself"
                 )
-            if error is not None and self._missing.get(receiver) is missing:
-                missing.reported = True
-                self.report(LinkChange(str(error), error, receiver=receiver))
-
-    async def _reason(self, receiver: PulsarReceiver) -> JMSError | None:
-        """Return an error if, by the broker's statistics, another consumer has the exclusive subscription."""
-        if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
-            return None
-        for topic in _lost_topics(receiver):
-            try:
-                found = await _stats(self.admin, topic, receiver.subscription.name)
-            except JMSError:  # repeated later, and finally reported without a reason
-                return None
-            if found is not None and found.consumers:
-                return ConsumerBusyError(
-                    f"{_words(receiver)} was lost to another consumer, which connected during an "
-                    "interruption of this one; this one reconnects when the other closes"
-                )
-        return None
+            else:
+                continue
+            missing.reported = True
+            self.report(LinkChange(str(error), error, receiver=receiver))
 
 
 def _lost_topics(receiver: PulsarReceiver) -> set[str]:
@@ -431,8 +402,9 @@ class StalledReceivers:
         topic, name = str(native.topic()), receiver.subscription.name
         quiet.due = now + STATS_PAUSE
         try:
-            found = await _stats(self.admin, topic, name)
-        except JMSError:  # no REST interface or no permission: nothing is detected
+            with anyio.fail_after(_STATS_TIMEOUT):
+                found = (await self.admin.stats(topic)).subscriptions.get(name)
+        except (JMSError, TimeoutError):  # no REST interface or no permission: nothing is detected
             return
         quiet.due = now + STATS_INTERVAL
         still = (native, quiet.received_count) in receiver.waiting

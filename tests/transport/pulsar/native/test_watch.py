@@ -268,25 +268,27 @@ async def test_a_stall_of_the_real_broker(
         assert [change.error is None for change in told] == [False, True]
 
 
-async def test_the_broker_answers_but_the_subscription_is_anothers(scene: Scene) -> None:
+async def test_the_broker_answers_but_the_subscription_is_anothers(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """That is no lost link: the loss of the subscription is reported, once, and so is its return."""
+    refuse(scene, monkeypatch, "ConsumerBusy")
     scene.native.connected = False
     assert scene.look(1) == []
     await scene.answer(scene.asked)
     assert scene.look(2, 3, 4) == []
     await scene.answer(scene.asked)  # it asks the broker while no consumer is connected
-    scene.admin.consumers = 1
     await scene.watch.report_reasons(4.5)
     assert scene.told == []
     for now in (6, 12):
         await scene.watch.report_reasons(now)
     assert [type(change.error) for change in scene.told] == [ConsumerBusyError]
-    assert "another consumer" in scene.told[0].text
+    assert "already has its consumer" in scene.told[0].text
     scene.native.connected = True
     assert scene.look(13) == ["back"]
 
 
-async def test_after_an_outage_the_subscription_is_anothers(scene: Scene) -> None:
+async def test_after_an_outage_the_subscription_is_anothers(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The link is back when the broker answers, whether the consumer is or not; then the subscription is missed."""
     scene.native.connected = False
     assert scene.look(1, 2) == ["lost"]
@@ -295,13 +297,15 @@ async def test_after_an_outage_the_subscription_is_anothers(scene: Scene) -> Non
     await scene.answer(scene.asked)
     assert scene.look(30) == ["back"]
     assert scene.look(31, 32, 33) == []
-    scene.admin.consumers = 1
+    refuse(scene, monkeypatch, "ConsumerBusy")
     await scene.watch.report_reasons(40)
     assert [type(change.error) for change in scene.told[2:]] == [ConsumerBusyError]
 
 
-async def test_after_an_outage_a_consumer_has_the_usual_time_to_come_back(scene: Scene) -> None:
-    scene.admin.consumers = 1
+async def test_after_an_outage_a_consumer_has_the_usual_time_to_come_back(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(scene, monkeypatch, "ConsumerBusy")
     scene.native.connected = False
     assert scene.look(1, 2) == ["lost"]
     await scene.answer(scene.asked, NOT_CONNECTED)
@@ -315,10 +319,8 @@ async def test_after_an_outage_a_consumer_has_the_usual_time_to_come_back(scene:
     assert [type(change.error) for change in scene.told[told:]] == [ConsumerBusyError]
 
 
-@pytest.mark.parametrize("consumers", [0, None])
-async def test_a_subscription_that_is_missing_without_a_known_reason(scene: Scene, consumers: int | None) -> None:
+async def test_a_subscription_that_is_missing_without_a_known_reason(scene: Scene) -> None:
     """pulsar-client may take a minute for its next attempt; after that it is reported all the same."""
-    scene.admin.consumers = consumers
     await scene.miss()
     await scene.watch.report_reasons(60)
     assert scene.told == []
@@ -358,10 +360,12 @@ async def test_a_refusal_that_passes_is_the_reason_after_long(scene: Scene, monk
     assert "its words [ServiceUnitNotReady]" in scene.told[0].text
 
 
-async def test_a_subscription_that_is_missing_is_not_found_by_stopping(scene: Scene) -> None:
+async def test_a_subscription_that_is_missing_is_not_found_by_stopping(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was reported as missing is back when it is connected, not when there is no consumer to look at."""
+    refuse(scene, monkeypatch, "ConsumerBusy")
     await scene.miss()
-    scene.admin.consumers = 1
     await scene.watch.report_reasons(10)
     assert len(scene.told) == 1
     scene.receivers[0].natives = []
