@@ -146,12 +146,8 @@ class PulsarTransport:
     async def check_reachable(self) -> None:
         """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``; then watch it.
 
-        Addresses that stay silent for ``connectionTimeoutMs`` end the wait.
-
-        Raises:
-            BrokerUnavailableError: it does not answer; has host, port and cause.
-            ConfigurationError: it has no listener of that name.
-            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
+        Addresses that stay silent for ``connectionTimeoutMs`` end the wait. Raises BrokerUnavailableError with host,
+        port and cause, JMSSecurityError if one side refuses the other, or ConfigurationError for the listener's name.
         """
         deadline = self._bridge.loop.time() + self._config.connect_timeout
         try:

@@ -290,6 +290,7 @@ async def test_the_broker_answers_but_the_subscription_is_anothers(
 
 async def test_after_an_outage_the_subscription_is_anothers(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The link is back when the broker answers, whether the consumer is or not; then the subscription is missed."""
+    refuse(scene, monkeypatch, "ConsumerBusy")
     scene.native.connected = False
     assert scene.look(1, 2) == ["lost"]
     await scene.answer(scene.asked, NOT_CONNECTED)
@@ -297,7 +298,6 @@ async def test_after_an_outage_the_subscription_is_anothers(scene: Scene, monkey
     await scene.answer(scene.asked)
     assert scene.look(30) == ["back"]
     assert scene.look(31, 32, 33) == []
-    refuse(scene, monkeypatch, "ConsumerBusy")
     await scene.watch.report_reasons(40)
     assert [type(change.error) for change in scene.told[2:]] == [ConsumerBusyError]
 

@@ -63,22 +63,15 @@ class Released:
 
 
 class Bridge:
-    """One event loop, the native threads of one client, and pending operations between them.
-
-    Attributes:
-        thread: identifier of the loop's thread, which runs everything except native callbacks.
-        failure: error raised by the transport's operations now: a class and its text, or None while it is open.
-        captures_log: whether the native client's log is read by ``native_log``.
-        retained: closed native objects that pulsar-client might still use, by their identity.
-    """
+    """One event loop, the native threads of one client, and pending operations between them."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock: Clock = clock_of(self.loop)
-        self.thread = threading.get_ident()
-        self.failure: tuple[type[JMSError], str] | None = None
-        self.captures_log = False
-        self.retained: dict[int, object] = {}
+        self.thread = threading.get_ident()  # runs everything except native callbacks
+        self.failure: tuple[type[JMSError], str] | None = None  # raised by all operations now; None while it is open
+        self.captures_log = False  # whether the native client's log is read by ``native_log``
+        self.retained: dict[int, object] = {}  # closed native objects that pulsar-client might still use, by identity
         self._pending: dict[asyncio.Future[object], str] = {}
         self._parts: weakref.WeakSet[NativeHolder] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()

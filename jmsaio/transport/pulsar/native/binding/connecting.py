@@ -118,7 +118,6 @@ async def _answers_ping(stream: ByteStream) -> bool:
 
 
 async def _receive(stream: ByteStream) -> Frame:
-    """Receive the next command. Raises ProtocolError if the data is not one."""
     framing = Framing(_LONGEST_ANSWER)
     while True:
         for frame in framing.feed(await stream.receive()):
@@ -307,7 +306,6 @@ class Probe:
         self._causes[address] = cause
 
     async def _visit(self, address: str) -> str:
-        """Describe an address of a REST interface; raises as ``introduce``."""
         url = f"{self._url.partition(':')[0]}://{address}"
         admin = RestAdmin(attrs.evolve(self._config, web_service_url=url))
         try:

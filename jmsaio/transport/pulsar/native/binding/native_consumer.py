@@ -62,15 +62,7 @@ from jmsaio.transport.waiting import Waiters
 
 
 class BatchAcker:
-    """An entry all of whose records so far arrived from one native consumer, in order, starting with the first.
-
-    Attributes:
-        published: publish time in milliseconds since the epoch.
-        first: serial number of its first record.
-        left: number of unacknowledged records, including those not yet received.
-        settled: bits of the acknowledged indices.
-        parts: its native messages with waiting acknowledgements.
-    """
+    """An entry all of whose records so far arrived from one native consumer, in order, starting with the first."""
 
     __slots__ = ("_ids", "_next", "_size", "first", "left", "parts", "published", "settled")
 
@@ -79,10 +71,10 @@ class BatchAcker:
         self._size = size
         self._next = 0
         self.published = published
-        self.first = 0
-        self.left = size
-        self.settled = 0
-        self.parts: list[MessageHandle] = []
+        self.first = 0  # serial number of its first record
+        self.left = size  # number of unacknowledged records, including those not yet received
+        self.settled = 0  # bits of the acknowledged indices
+        self.parts: list[MessageHandle] = []  # its native messages with waiting acknowledgements
 
     def __repr__(self) -> str:
         return f"<BatchAcker {self._ids[0]}:{self._ids[1]}, {self.left} of {self._size} left>"
@@ -169,34 +161,21 @@ _TOLERANCE: Final = 0.001
 
 @attrs.define(eq=False, repr=False, slots=False)
 class NativeConsumer:
-    """Receives native messages from one native consumer or reader.
-
-    Args:
-        receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.
-        topic: topic of all its messages; None if it has several (a pattern).
-        wake: called when an armed receive was answered, or an unreported message was found.
-
-    Attributes:
-        settling: settles records: ``native``, or what settles them while it is stopped.
-        failure: error that ended it, or None.
-        serial: serial number of the last record created from its messages.
-        batch: batch of its last message, or None.
-        persistent: whether the ids of its messages belong to one persistent topic.
-    """
+    """Receives native messages from one native consumer or reader."""
 
     _bridge: Bridge
     native: ConsumerHandle
     _receive: Callable[[OnMessage], None]
-    _receive_now: Callable[[int], MessageHandle]
-    topic: str | None
-    _what: str
-    _wake: Callable[[], None]
-    settling: SettlingHandle = attrs.field(init=False)
-    failure: JMSError | None = attrs.field(default=None, init=False)
+    _receive_now: Callable[[int], MessageHandle]  # with a time limit in milliseconds
+    topic: str | None  # of all its messages; None if it has several (a pattern)
+    _what: str  # for errors
+    _wake: Callable[[], None]  # called when an armed receive was answered, or an unreported message was found
+    settling: SettlingHandle = attrs.field(init=False)  # ``native``, or what settles records while it is stopped
+    failure: JMSError | None = attrs.field(default=None, init=False)  # which ended it
     stopped: bool = attrs.field(default=False, init=False)
-    serial: int = attrs.field(default=0, init=False)
-    batch: BatchAcker | None = attrs.field(default=None, init=False)
-    persistent: bool = attrs.field(init=False)
+    serial: int = attrs.field(default=0, init=False)  # of the last record created from its messages
+    batch: BatchAcker | None = attrs.field(default=None, init=False)  # of its last message
+    persistent: bool = attrs.field(init=False)  # whether the ids of its messages belong to one persistent topic
     _high: MessageIdHandle | None = attrs.field(default=None, init=False)
     _again: bool = attrs.field(default=False, init=False)
     _armed: bool = attrs.field(default=False, init=False)

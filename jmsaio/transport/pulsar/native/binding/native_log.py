@@ -158,8 +158,7 @@ def _identity(descriptor: int) -> Identity | None:
 def casts_doubt(level: str, source: str, text: str) -> bool:
     """Return whether a line says that sent messages might have failed: only those with a callback are reported.
 
-    pulsar-client reports nothing about a batch that the broker refused, one that could not be created, or messages
-    waiting when a reconnect was refused. All lines of a producer count unless they are known to be harmless.
+    All lines of a producer count unless they are known to be harmless (``partition_producer`` has the cases).
     """
     if "send error" in text:
         return True
@@ -203,17 +202,12 @@ class Refusal:
 
 @attrs.define(eq=False)
 class NativeLog:
-    """pulsar-client's log of this process. The only instance is ``NATIVE_LOG``.
+    """pulsar-client's log of this process. The only instance is ``NATIVE_LOG``."""
 
-    Attributes:
-        doubts: number of lines so far after which pending messages might have failed.
-        count: number of lines so far.
-        on_damage: called with each damaged entry, in the thread that reads the log; must not read it. Returns False if
-            no receiver of this process has that subscription.
-    """
-
-    doubts: int = 0
-    count: int = 0
+    doubts: int = 0  # number of lines so far after which pending messages might have failed
+    count: int = 0  # number of lines so far
+    #: Called with each damaged entry, in the thread that reads the log; must not read it. Returns False if no receiver
+    #: of this process has that subscription.
     on_damage: Callable[[Damage], bool] = lambda damage: False
     _refusals: deque[Refusal] = attrs.field(factory=lambda: deque(maxlen=REFUSALS), init=False)
     _reasons: dict[str, str] = attrs.field(factory=dict, init=False)  # the last one of each thread, of a connection
@@ -342,20 +336,14 @@ async def ask_again(bridge: Bridge, ask: Callable[[], Awaitable[Answer]], patien
 
 @attrs.define(eq=False)
 class Attempts(Generic[Opened]):
-    """Opens one native consumer or reader.
-
-    Args:
-        start, what, discard: as of ``Bridge.start``, for each attempt.
-        timeout: seconds for all attempts together.
-        topic, subscription: names in the log; None: any.
-    """
+    """Opens one native consumer or reader."""
 
     bridge: Bridge
-    start: Callable[[Callable[..., None]], object]
+    start: Callable[[Callable[..., None]], object]  # as of ``Bridge.start``
     what: str
-    timeout: float
+    timeout: float  # seconds for all attempts together
     discard: Callable[[Opened], object] = close_late
-    topic: str | None = None
+    topic: str | None = None  # in the log; None: any
     subscription: str | None = None
     turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     _waiting: list[asyncio.Future[Opened]] = attrs.field(factory=list, init=False)

@@ -95,11 +95,7 @@ def producer_configuration(
     """Create pulsar-client's ProducerConfiguration, without its own limits and time-out, and never blocking.
 
     Its own time-out fails records in flight but not those sent a moment later, so the answer for the last record of a
-    group would say nothing about the others.
-
-    Raises:
-        ConfigurationError: chunking together with batching, which pulsar-client does not support.
-        TransportError: a type of schema that pulsar-client does not register, with the broker's error code.
+    group would say nothing about the others. Raises what pulsar-client does not support.
     """
     if schema is not None and schema.type not in _SCHEMAS:
         raise TransportError(

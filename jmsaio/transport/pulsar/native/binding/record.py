@@ -32,14 +32,7 @@ class Chunks(NamedTuple):
 class PulsarRecord:
     """A ``ReceivedRecord`` based on ``_pulsar.Message``.
 
-    Attributes:
-        native: ``_pulsar.Message``, None for a light record; not used outside this package.
-        native_consumer: native consumer that received it.
-        serial: serial number within its native consumer.
-        redelivery_count: number of previous deliveries: the broker's count (0 on ordered subscriptions), plus
-            redeliveries inside this receiver.
-        batch: batch with which it is acknowledged; None: it is acknowledged by itself.
-        delivered: whether this process delivered it before, whatever the broker counts.
+    ``redelivery_count`` is the broker's count (0 on ordered subscriptions), plus redeliveries inside this receiver.
     """
 
     __slots__ = (
@@ -59,8 +52,8 @@ class PulsarRecord:
         self.native_consumer = native_consumer
         self.serial = serial
         self.redelivery_count = redelivery_count
-        self.batch = batch
-        self.delivered = False
+        self.batch = batch  # with which it is acknowledged; None: it is acknowledged by itself
+        self.delivered = False  # whether this process delivered it before, whatever the broker counts
         self._properties: dict[str, str] | None = None
         self._payload: bytes | None = None
         self._id: WireId | None = None

@@ -41,18 +41,13 @@ _REQUESTS = 3
 
 @attrs.define(eq=False, repr=False)
 class PatternConsumer:
-    """A ``ConsumerHandle`` of a topics pattern; all other methods are the native consumer's own.
-
-    Args:
-        ask_broker: starts a request that is answered on the network thread, with the native callback; None if
-            pulsar-client has several network threads.
-        timeout: maximum seconds of a request of pulsar-client.
-    """
+    """A ``ConsumerHandle`` of a topics pattern; all other methods are the native consumer's own."""
 
     _bridge: Bridge
     _native: ConsumerHandle
+    #: Starts a request that is answered on the network thread; None if pulsar-client has several of these.
     _ask_broker: Callable[[Callable[..., None]], object] | None
-    _timeout: float
+    _timeout: float  # maximum seconds of a request of pulsar-client
     _unsubscribing: bool = attrs.field(default=False, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 

@@ -160,11 +160,7 @@ class Pausing:
         self.size = self._usual_size = queue_size(self._subscription, len(self._native_consumers))
 
     async def stop(self, timeout: float, *, briefly: bool = False) -> None:
-        """Close the native consumers; closing continues if this is cancelled.
-
-        Args:
-            briefly: ``resume`` follows at once and sends acknowledgements made until then.
-        """
+        """Close the native consumers, which cancelling does not stop; ``briefly``: ``resume`` follows at once."""
         if self.stopped:
             return
         self.stopped, self._briefly = True, briefly

@@ -242,13 +242,8 @@ class PulsarReader:
         """Move a new reader to a publish time in milliseconds, and wait for the first record there or the end.
 
         If the connection breaks before that record has arrived, pulsar-client loses the time and continues with the
-        latest record, without an error. So the seek is repeated until it finds the same record twice.
-
-        Raises:
-            TransportError: the broker refused.
-            OperationTimeoutError: not found within ``timeout`` seconds.
-
-        Cancellation: the reader must be closed.
+        latest record, without an error. So the seek is repeated until it finds the same record twice. Cancelled, the
+        reader must be closed.
         """
         try:
             with anyio.fail_after(max(0.0, timeout)):

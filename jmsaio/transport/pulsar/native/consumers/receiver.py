@@ -38,16 +38,7 @@ ACK_GROUP_TIME = 0.1
 
 
 class PulsarReceiver:
-    """A ``Receiver`` of one subscription. Created by ``Subscriber``.
-
-    Args:
-        subscribe: opens another native consumer, after ``stop``.
-        letters: moves records returned too often to the dead letters; None without a policy.
-
-    Attributes:
-        after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
-            receiver could not delete it because it had others.
-    """
+    """A ``Receiver`` of one subscription, and a ``SubscriptionEnd``. Created by ``Subscriber``."""
 
     def __init__(
         self,

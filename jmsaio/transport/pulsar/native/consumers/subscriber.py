@@ -47,11 +47,9 @@ async def last_message_id(
 ) -> WireId | None:
     """Return the id of the last record that a reader can receive now, requested through a temporary consumer.
 
-    pulsar-client offers this for consumers only. A reader would need no subscription, but one that starts at the latest
-    record, inclusive, finds nothing if the topic ends with the marker of a transaction.
-
-    ``timeout`` limits the request, which is repeated while the broker can't answer; ``closing`` the deletion of the
-    subscription, even if this is cancelled. ``jmsaio sweep`` finds leftovers of a crash.
+    A reader would need no subscription, but one that starts at the latest record, inclusive, finds nothing if the topic
+    ends with the marker of a transaction. ``timeout`` limits the request, which is repeated while the broker can't
+    answer; ``closing`` the deletion of the subscription, even if this is cancelled.
     """
     name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
     config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received

@@ -68,12 +68,9 @@ class SendGroup:
 class PartitionProducer:
     """Sends to one topic without partitions, or to one partition.
 
-    Args:
-        timeout: seconds until a record without an answer is in doubt; 0: never.
-        changed: called with the topic when it might have been recreated. pulsar-client recreates a deleted topic
-            without reporting it, but its records are then stored in another ledger. (This also happens after an unload,
-            or when a ledger is full.)
-        expired: called when a record had no answer in time.
+    ``changed`` is called with the topic when it might have been recreated. pulsar-client recreates a deleted topic
+    without reporting it, but its records are then stored in another ledger. (This also happens after an unload, or when
+    a ledger is full.)
     """
 
     _bridge: Bridge
@@ -81,9 +78,9 @@ class PartitionProducer:
     topic: str
     _window: Window
     _settled: Settled
-    _timeout: float
+    _timeout: float  # seconds until a record without an answer is in doubt; 0: never
     _changed: Callable[[str], object] = ignore
-    _expired: Callable[[], object] = ignore
+    _expired: Callable[[], object] = ignore  # called when a record had no answer in time
     _send: Callable[..., None] = attrs.field(init=False)
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
     _partition: int = attrs.field(init=False)  # pulsar-client reports -1 for a producer of one partition

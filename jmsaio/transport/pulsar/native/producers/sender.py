@@ -41,17 +41,7 @@ _Builder = _pulsar.MessageBuilder
 
 
 class PulsarSender:
-    """A ``Sender`` to one topic. Created by ``PulsarTransport.open_sender``.
-
-    Args:
-        list_partitions: returns the topic's partitions by full name, or the topic itself.
-        open_producer: opens a native producer of one partition.
-
-    Attributes:
-        outdated: whether a send had no answer in time, and none of the native producers was connected then.
-            pulsar-client waits up to a minute between two attempts to connect, and a new producer connects immediately.
-            With a connected producer, the sender continues: a new one would need all partitions.
-    """
+    """A ``Sender`` to one topic. Created by ``PulsarTransport.open_sender``."""
 
     def __init__(
         self,
@@ -75,6 +65,8 @@ class PulsarSender:
         self._window = Window(options.window_records, options.window_bytes, self._left)
         self._closed = False
         self._refusal: JMSSecurityError | None = None
+        #: Whether a send had no answer in time while no native producer was connected. pulsar-client waits up to a
+        #: minute between two attempts to connect, a new producer connects immediately, but would need all partitions.
         self.outdated = False
         batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
         self._grouped = batched and bridge.captures_log  # otherwise the failure of a batch would not be reported

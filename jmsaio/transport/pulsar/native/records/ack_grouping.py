@@ -70,17 +70,12 @@ class Interruption:
 
 @attrs.define(eq=False)
 class Settled:
-    """The acknowledged records of one native consumer.
-
-    Attributes:
-        recent: acknowledgements not yet evaluated: native id, publish time, loop time. An id without an index is that
-            of a whole entry.
-        open: batches not yet acknowledged as a whole.
-    """
+    """The acknowledged records of one native consumer."""
 
     interruption: Interruption = attrs.field(factory=Interruption)
+    #: Acknowledgements not yet evaluated: native id (of a whole entry if it has no index), publish time, loop time.
     recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
-    open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)
+    open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)  # not yet acknowledged as a whole
     _parts: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
     _moved: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # as _parts
     _complete: OrderedDict[EntryId, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
@@ -186,18 +181,14 @@ HOLD = 0.02
 
 
 class AckGrouping:
-    """Passes the acknowledgements of one receiver to pulsar-client.
-
-    Attributes:
-        last: loop time of the last acknowledgement passed to pulsar-client; None: all of them are sent.
-        topics: for a pattern, the topics of the acknowledgements not yet sent by pulsar-client.
-    """
+    """Passes the acknowledgements of one receiver to pulsar-client."""
 
     def __init__(self, bridge: Bridge) -> None:
         self.interruption = Interruption()
         self.settled: dict[NativeConsumer, Settled] = defaultdict(partial(Settled, self.interruption))
+        #: Loop time of the last acknowledgement passed to pulsar-client; None: all of them are sent.
         self.last: float | None = None
-        self.topics: set[str] = set()
+        self.topics: set[str] = set()  # for a pattern, the topics of the acknowledgements that are not sent
         self._bridge = bridge
         self._waiting: dict[BatchAcker, NativeConsumer] = {}  # incomplete batches with parts
         self._delays = DelayQueue[BatchAcker](bridge.loop, self._send)

@@ -115,10 +115,6 @@ class SubscriptionRecords:
     """Shared by all receivers of one subscription in this process, on the same list of topics or pattern.
 
     Receivers can also receive from some of these topics under the same name with another list: they overlap.
-
-    Attributes:
-        trackers: trackers of those receivers.
-        marks: the marks of the process.
     """
 
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
@@ -214,12 +210,10 @@ class SubscriptionRecords:
     ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Return copies of another receiver's records: those that it holds, and those that it acknowledged.
 
-        An entry returned by one receiver is redelivered whole, to any of them, including records that the application
-        holds or that the receiver's queue still contains.
-
-        After a lost connection or an unload, everything unacknowledged is redelivered to any of them, uncounted.
-        Records held from a receiver of the same connection are kept back as well; all others are marked as redelivered:
-        an acknowledgement might have been lost, unless that receiver stopped, and another connection might stay lost.
+        An entry returned by one receiver is redelivered whole, to any of them; after a lost connection or an unload,
+        everything unacknowledged is, uncounted. Then records held from a receiver of the same connection are kept back
+        as well; all others are marked as redelivered: an acknowledgement might have been lost, unless that receiver
+        stopped, and another connection might stay lost.
         """
         others = self._others(own)
         if not others:

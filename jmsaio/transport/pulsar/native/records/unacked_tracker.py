@@ -56,15 +56,7 @@ _HERE: Final = frozenset({HELD, RETURNED, QUEUED, EARLY, RecordState.LETTER})
 
 
 class UnackedTracker:
-    """The records of one receiver.
-
-    Args:
-        woken: called when ``pop`` has records.
-        renew: opens the native consumers again, which returns everything to the broker.
-
-    Attributes:
-        shared: whether the broker redelivers returned records, by entries, and counts.
-    """
+    """The records of one receiver."""
 
     def __init__(
         self,
@@ -75,13 +67,13 @@ class UnackedTracker:
         letters: DeadLetters | None = None,
         renew: Callable[[], object] = ignore,
     ) -> None:
-        self.shared = shared = subscription.shared
+        self.shared = shared = subscription.shared  # the broker redelivers returned records, by entries, and counts
         self._bridge = bridge
         self._subscription = subscription
-        self._woken = woken
+        self._woken = woken  # called when ``pop`` has records
         self._others = others
         self._letters = letters
-        self._renew = renew
+        self._renew = renew  # opens the native consumers again, which returns everything to the broker
         source = ", ".join(subscription.topics) or subscription.pattern or ""
         self._delayed = None if shared else DelayedRecords(source, clock=bridge.clock)
         self.acks = AckGrouping(bridge)
@@ -465,14 +457,12 @@ class UnackedTracker:
             self._return([record], delay, RecordEvent.TIME_OVER)
 
     def set_aside(self, records: Iterable[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the ids of records until they are returned, or the records if an id does not suffice.
-
-        A pattern's consumer settles by messages, which contain their topic; ids of a topic that is not persistent
-        identify nothing; and records that were read again are no longer sent by the broker.
-        """
+        """Keep only the ids of records until they are returned, or the records if an id does not suffice."""
         return [self._set_aside(record) for record in records]
 
     def _set_aside(self, record: ReceivedRecord) -> SetAside:
+        # A pattern's consumer settles by messages, which contain their topic; ids of a topic that is not persistent
+        # identify nothing; and records that were read again are no longer sent by the broker.
         if not isinstance(record, PulsarRecord) or not record.native_consumer.persistent or record in self._reread:
             return record
         if self._step(record, RecordEvent.SET_ASIDE).state is not RecordState.ASIDE:
