@@ -133,8 +133,7 @@ class Deliveries:
         """Redeliver the message of a failed delivery, counted."""
         entry = self.ledger.remove(number)
         if entry is not None:
-            self._redeliver(entry[0], [entry[1]])
-            await self.close_settled()
+            await self.redeliver([(entry[0], [entry[1]])])
 
     async def redeliver_all(self) -> None:
         """Redeliver every unsettled delivery, counted, in order, before later messages."""
@@ -145,17 +144,14 @@ class Deliveries:
         errors = FirstError()
         for inbox, records in commands:
             try:
-                self._redeliver(inbox, records)
+                if inbox.attached:
+                    inbox.redeliver(records)
+                else:  # the selector of the inbox's next consumer is unknown
+                    inbox.settlement.return_unsettled(records)
             except JMSError as error:
                 errors.add(error)
         await errors.guard(self.close_settled)
         errors.raise_once()
-
-    def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
-        if inbox.attached:
-            inbox.redeliver(records)
-        else:  # the selector of the inbox's next consumer is unknown
-            inbox.settlement.return_unsettled(records)
 
     def unreadable(self, inbox: Inbox, record: ReceivedRecord, error: MalformedMessageError) -> BytesMessage | None:
         """Handle a record that can't be read as ``malformed`` says; return None for a dead letter.

@@ -51,7 +51,7 @@ class SessionInboxes:
     _marked: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _settled: Waiters = attrs.field(factory=Waiters, init=False)  # for the last delivery of a lingering inbox
-    _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _turns: Waiters = attrs.field(factory=Waiters, init=False)
     _ended: bool = attrs.field(default=False, init=False)  # whether ``run`` has ended
     _closing: bool = attrs.field(default=False, init=False)
     _raised: Exception | None = attrs.field(default=None, init=False)  # by a fill outside of ``run``
@@ -79,29 +79,24 @@ class SessionInboxes:
 
     async def turn(self, inbox: Inbox) -> None:
         """Wait until ``inbox`` was filled once, or the session ended. Cancelling changes nothing."""
-        if self._ended:
-            return
-        done = asyncio.get_running_loop().create_future()
-        self._turns.append(done)
-        self.mark(inbox)
-        await done
+        if not self._ended:
+            self.mark(inbox)
+            await self._turns.wait()
 
     async def run(self) -> None:
         """Fill marked inboxes until cancelled."""
-        turns: list[asyncio.Future[None]] = []
         try:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
                 if self._raised is not None:
                     raise self._raised
-                turns, self._turns = self._turns, []
                 await self._fill_marked()
                 self.filled()
-                _resolve(turns)
+                self._turns.wake()  # also of inboxes that were marked meanwhile: those are filled as well
         finally:
             self._ended = True
-            _resolve([*turns, *self._turns])
+            self._turns.wake()
 
     async def _fill_marked(self) -> None:
         fills, begun = 0, time.perf_counter()
@@ -193,12 +188,6 @@ class SessionInboxes:
             await inbox.stop(timeout)
         else:
             await inbox.aclose(timeout)
-
-
-def _resolve(turns: list[asyncio.Future[None]]) -> None:
-    for done in turns:
-        if not done.done():
-            done.set_result(None)
 
 
 def _filtering(subscription: Subscription) -> dict[str, str]:
