@@ -34,8 +34,8 @@ from jmsaio.cli.common.output import (
     show_help_alone,
     write_outcome,
 )
+from jmsaio.cli.messages import body_text, clock_text, to_json
 from jmsaio.cli.receive import browse_each
-from jmsaio.cli.show import body_text, clock_text, to_json
 from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.cli.transfer import count_option, perform, transfer_options
 from jmsaio.codec.properties import EXPIRED_AT

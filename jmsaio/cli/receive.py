@@ -25,7 +25,7 @@ from jmsaio.cli.common.connecting import (
     topic_option,
 )
 from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, printable
-from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
+from jmsaio.cli.messages import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import IllegalStateError, MalformedMessageError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.messages.message import Message
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 #: Checks of the output's pipe before the first pause: a waiting reader reads a line within microseconds.
 _QUICK = 20
-#: Maximum seconds between two checks of a slow reader.
-_PAUSE = 0.01
+#: Seconds between two checks of a slow reader.
+_PAUSE = 0.005
 
 
 @click.command()
@@ -181,16 +181,12 @@ async def wait_until_read() -> None:
     output = _pipe()
     if output is None:
         return
-    checks, pause = 0, _PAUSE / 16
+    checks = 0
     while _unread(output):
         if _reader_gone(output) and _unread(output):  # checked again: it can have read the rest before it exited
             raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone")
         checks += 1
-        if checks < _QUICK:
-            await asyncio.sleep(0)
-        else:
-            await asyncio.sleep(pause)
-            pause = min(_PAUSE, pause * 2)
+        await asyncio.sleep(0 if checks < _QUICK else _PAUSE)
 
 
 def _pipe() -> int | None:

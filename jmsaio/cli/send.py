@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import attrs
 import click
 
-from jmsaio.cli.bodies import BodySource, parse_property
 from jmsaio.cli.common.connecting import (
     Command,
     Number,
@@ -23,6 +22,7 @@ from jmsaio.cli.common.connecting import (
     topic_option,
 )
 from jmsaio.cli.common.output import OK, Output, json_option, printable
+from jmsaio.cli.messages import BodySource, parse_property
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic

@@ -60,7 +60,7 @@ async def sweep(source: Source, idle: float, watch: float, yes: bool, output: Ou
                 output.remark(f"{len(found)} found, watching for {watch:g} s before deleting")
             results = await delete_leftovers(admin, config.system_namespace, idle, found, watch)
     for one in found:
-        _write(output, one, _state(one, results), results.get(one))
+        _write(output, one, results)
     if not found:
         output.remark(f"nothing left behind in {config.system_namespace}")
         return NOTHING
@@ -69,16 +69,14 @@ async def sweep(source: Source, idle: float, watch: float, yes: bool, output: Ou
     return ERROR if deleted < len(results) else OK
 
 
-def _state(one: Leftover, results: dict[Leftover, JMSError | None]) -> str:
-    if one in results:
-        return "deleted" if results[one] is None else "kept"
-    return "age unknown" if one.idle is None else "found"
-
-
-def _write(output: Output, one: Leftover, state: str, error: JMSError | None) -> None:
+def _write(output: Output, one: Leftover, results: dict[Leftover, JMSError | None]) -> None:
     what = f"topic {one.topic}" if one.subscription is None else f"subscription {one.subscription} of {one.topic}"
     age = "age unknown, never deleted" if one.idle is None else f"idle for {shown_age(one.idle)}"
-    verdict = {"deleted": ", deleted", "kept": f", not deleted: {error}"}.get(state, "")
+    error, state, verdict = results.get(one), "age unknown" if one.idle is None else "found", ""
+    if error is not None:
+        state, verdict = "kept", f", not deleted: {error}"
+    elif one in results:
+        state, verdict = "deleted", ", deleted"
     output.result({
         "topic": one.topic, "subscription": one.subscription, "idle": one.idle, "state": state,
         "reason": None if error is None else str(error),

@@ -1,4 +1,4 @@
-"""Bodies from arguments, files and standard input; messages from JSON lines."""
+"""Bodies from arguments, files and standard input; messages from JSON lines, as JSON and as text for people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from contextlib import aclosing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from time import tzset
 from typing import Any
 
 import anyio
@@ -21,17 +22,29 @@ from jmsaio import (
     BytesMessage,
     DeliveryMode,
     Float,
+    JavaObject,
     Long,
     MapMessage,
     Message,
     ObjectMessage,
+    Queue,
     Short,
     StreamMessage,
     TextMessage,
     Topic,
 )
-from jmsaio.cli.bodies import TYPES, BodySource, from_record, make, mark, parse_property, plain, typed
-from jmsaio.cli.show import to_json
+from jmsaio.cli.messages import (
+    TYPES,
+    BodySource,
+    from_record,
+    make,
+    mark,
+    parse_property,
+    plain,
+    to_json,
+    to_text,
+    typed,
+)
 from jmsaio.model.messages.message import Property
 
 
@@ -252,3 +265,71 @@ def test_a_field_of_a_line_that_is_refused_is_named_with_its_value(field: str, v
     with pytest.raises(click.UsageError) as refused:
         from_record(json.dumps({"body": "tea", field: value}).encode())
     assert said in str(refused.value)
+
+
+def test_json_has_the_headers_that_are_set() -> None:
+    message = TextMessage("tea")
+    message.set_object_property("amount", 5)
+    message.set_object_property("shelf", Short(3))
+    message.jms_reply_to = Topic("answers")
+    message.jms_destination = Queue("orders")
+    message.jms_priority = 7
+    message.jms_delivery_mode = 1
+    record = json.loads(json.dumps(to_json(message)))
+    assert record["body"] == "tea"
+    assert record["properties"] == {"amount": 5, "shelf": 3}
+    assert record["types"] == {"shelf": "short"}
+    assert (record["destination"], record["reply_to"]) == ("queue:orders", "topic:answers")
+    assert (record["priority"], record["delivery_mode"]) == (7, "NON_PERSISTENT")
+    assert "type" not in record and "correlation_id" not in record
+
+
+def test_a_java_object_is_shown_and_not_opened() -> None:
+    record = to_json(ObjectMessage(JavaObject("com.acme.Order", b"\xac\xed")))
+    assert record["body"] == {"class": "com.acme.Order", "data": "rO0="}
+    assert record["body_types"] == "java"
+
+
+def test_text_for_people() -> None:
+    message = TextMessage("two\nlines")
+    message.set_object_property("region", "EU")
+    message.set_object_property("shelf", Short(3))
+    shown = to_text(message).plain
+    assert "region = 'EU'" in shown
+    assert "shelf = 3 (short)" in shown
+    assert shown.endswith("\n  two\n  lines")
+    assert "priority" not in shown
+    message.jms_priority = 7
+    assert "priority: 7" in to_text(message, headers=True).plain
+
+
+def test_a_message_can_not_drive_the_terminal() -> None:
+    message = TextMessage("\x1b[2J\x07 ok \u202e")
+    message.set_object_property("x", "\x1b]0;title\x07")
+    shown = to_text(message).plain
+    assert "\x1b" not in shown and "\x07" not in shown and "\u202e" not in shown
+    assert "\\x1b[2J" in shown
+
+
+def test_other_kinds_for_people() -> None:
+    assert to_text(TextMessage(None)).plain.endswith("(no text)")
+    assert to_text(Message()).plain.endswith("(no body)")
+    assert "3 bytes: 01 02 03" in to_text(BytesMessage(b"\x01\x02\x03")).plain
+    assert 'map {"a": 1}' in to_text(MapMessage({"a": 1})).plain
+
+
+def test_times_are_shown_with_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of headers, too; in JSON they stay numbers."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    tzset()
+    try:
+        message = TextMessage("tea")
+        message.jms_timestamp, message.jms_expiration, message.jms_delivery_time = 1_000, 2_005, 2**62
+        shown = to_text(message, headers=True).plain
+        assert shown.startswith("(no id)  1970-01-01 05:30:01.000+05:30\n")
+        assert "expiration: 1970-01-01 05:30:02.005+05:30" in shown
+        assert f"delivery_time: {2**62}" in shown  # no calendar has it
+        assert to_json(message)["expiration"] == 2_005
+    finally:
+        monkeypatch.undo()
+        tzset()
