@@ -107,10 +107,9 @@ class Configuration:
         "interval of rereading the selectors that operators set on subscriptions; 0: never", unit="s",
     )  # fmt: skip
     acknowledge_rejected_messages: bool = option(
-        False,
-        "jms.acknowledgeRejectedMessages",
+        False, "jms.acknowledgeRejectedMessages",
         "acknowledge messages that a selector rejects on a shared subscription",
-    )
+    )  # fmt: skip
     enable_jms_priority: bool = option(
         False, "jms.enableJMSPriority",
         "choose the partition by priority; a consumer delivers its highest prefetched priority first",
@@ -208,21 +207,13 @@ class Configuration:
         1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
     )
     concurrent_lookup_requests: int = option(
-        5000,
-        "concurrentLookupRequest",
-        "maximum number of concurrent lookups",
-        low=1,
-        high=1_000_000,
+        5000, "concurrentLookupRequest", "maximum number of concurrent lookups", low=1, high=1_000_000,
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     connection_timeout_ms: int = option(
-        10000,
-        "connectionTimeoutMs",
-        "maximum time to open a network connection, in ms",
-        unit="ms",
-        low=1,
+        10000, "connectionTimeoutMs", "maximum time to open a network connection, in ms", unit="ms", low=1,
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     listener_name: str | None = option(
         None, "listenerName", "advertised listener of the broker to connect to", transports=ON_PULSAR
     )

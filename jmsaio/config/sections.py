@@ -106,25 +106,17 @@ class ConsumerConfig(_Section):
     _section = Section.CONSUMER
 
     receiver_queue_size: int = option(
-        1000,
-        "receiverQueueSize",
-        "maximum number of prefetched messages; 0 on Pulsar: one message or batch",
-        low=0,
+        1000, "receiverQueueSize", "maximum number of prefetched messages; 0 on Pulsar: one message or batch", low=0,
         high=1_000_000,
-    )
+    )  # fmt: skip
     max_total_receiver_queue_size_across_partitions: int = option(
-        50000,
-        "maxTotalReceiverQueueSizeAcrossPartitions",
-        "maximum number of prefetched messages of all partitions together",
-        low=0,
-    )
+        50000, "maxTotalReceiverQueueSizeAcrossPartitions",
+        "maximum number of prefetched messages of all partitions together", low=0,
+    )  # fmt: skip
     ack_timeout: float | None = option(
-        None,
-        "ackTimeoutMillis",
-        "time after which an unacknowledged message is redelivered; 0: disabled",
-        unit="ms",
+        None, "ackTimeoutMillis", "time after which an unacknowledged message is redelivered; 0: disabled", unit="ms",
         off=0,
-    )
+    )  # fmt: skip
     negative_ack_redelivery_delay: float | None = option(
         None, "negativeAckRedeliveryDelayMicros",
         "delay before a message that the application did not accept is redelivered; default: none for the first "
@@ -147,11 +139,9 @@ class ConsumerConfig(_Section):
         transports=ON_WIRE,
     )  # fmt: skip
     batch_index_ack_enabled: bool = option(
-        True,
-        "batchIndexAckEnabled",
-        "acknowledge messages of a batch individually (Starlight: false)",
+        True, "batchIndexAckEnabled", "acknowledge messages of a batch individually (Starlight: false)",
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     dead_letter: DeadLetterPolicy | None = group(
         Section.DEAD_LETTER, DeadLetterPolicy,
         "when to move a repeatedly failing message, and to which topic; default: unlimited redeliveries",
@@ -177,23 +167,16 @@ class ConsumerConfig(_Section):
         True, "autoUpdatePartitions", "receive from partitions added later", transports=ON_PULSAR
     )
     auto_update_partitions_interval: float = option(
-        60.0,
-        "autoUpdatePartitionsIntervalSeconds",
-        "interval of the search for new partitions",
-        unit="s",
-        low=1,
+        60.0, "autoUpdatePartitionsIntervalSeconds", "interval of the search for new partitions", unit="s", low=1,
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     replicate_subscription_state: bool = option(
         False, "replicateSubscriptionState", "geo-replicate the subscription's position", transports=ON_PULSAR
     )
     max_pending_chunked_message: int = option(
-        10,
-        "maxPendingChunkedMessage",
-        "maximum number of chunked messages assembled at the same time",
-        low=0,
+        10, "maxPendingChunkedMessage", "maximum number of chunked messages assembled at the same time", low=0,
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     auto_ack_oldest_chunked_message_on_queue_full: bool = option(
         False, "autoAckOldestChunkedMessageOnQueueFull", "drop the oldest incomplete message at that limit",
         transports=ON_PULSAR,
@@ -236,11 +219,9 @@ class ProducerConfig(_Section):
         0.001, "batchingMaxPublishDelayMicros", "maximum wait for a batch to fill", unit="us", transports=ON_PULSAR
     )
     batching_max_messages: int = option(
-        1000,
-        "batchingMaxMessages",
-        "maximum number of messages in a batch; 0 or negative: no limit",
+        1000, "batchingMaxMessages", "maximum number of messages in a batch; 0 or negative: no limit",
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     batching_max_bytes: int = option(
         131072, "batchingMaxBytes", "maximum bytes in a batch; 0 or negative: half the maximum message size",
         unit="bytes", transports=ON_PULSAR,
@@ -272,13 +253,9 @@ class ProducerConfig(_Section):
         True, "autoUpdatePartitions", "send to partitions added later", transports=ON_PULSAR
     )
     auto_update_partitions_interval: float = option(
-        60.0,
-        "autoUpdatePartitionsIntervalSeconds",
-        "interval of the search for new partitions",
-        unit="s",
-        low=1,
+        60.0, "autoUpdatePartitionsIntervalSeconds", "interval of the search for new partitions", unit="s", low=1,
         transports=ON_PULSAR,
-    )
+    )  # fmt: skip
     initial_sequence_id: int | None = option(
         None, "initialSequenceId", "sequence id that precedes that of the first message", low=0, high=2**63 - 1
     )

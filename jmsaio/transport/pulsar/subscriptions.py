@@ -22,7 +22,6 @@ from typing import Generic, Protocol, TypeVar
 
 import anyio
 import attrs
-import tenacity
 
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.model.arguments import shown
@@ -144,24 +143,18 @@ async def delete_unused(admin: Admin, subscription: Subscription, timeout: float
 
 
 async def _delete(admin: Admin, topic: str, name: str, attempts: int) -> None:
-    retrying = tenacity.AsyncRetrying(
-        stop=tenacity.stop_after_attempt(attempts),
-        wait=tenacity.wait_fixed(_PAUSE),
-        retry=tenacity.retry_if_exception(_in_use),
-        reraise=True,
-        sleep=anyio.sleep,
-    )
-    try:
-        await retrying(admin.delete_subscription, topic, name)
-    except NotFoundError:  # another client was faster
+    for attempt in range(1, attempts + 1):
+        try:
+            await admin.delete_subscription(topic, name)
+        except NotFoundError:  # another client was faster
+            return
+        except JMSError as error:
+            if isinstance(error, AdminError) and error.in_use and attempt < attempts:
+                await anyio.sleep(_PAUSE)
+                continue
+            text, about = "the subscription %s of %s is left: %s", log_fields(destination=topic, subscription=name)
+            _log.info(text, name, topic, error, extra=about)
         return
-    except JMSError as error:
-        text, about = "the subscription %s of %s is left: %s", log_fields(destination=topic, subscription=name)
-        _log.info(text, name, topic, error, extra=about)
-
-
-def _in_use(error: BaseException) -> bool:
-    return isinstance(error, AdminError) and error.in_use
 
 
 async def delete_leftover(admin: Admin, subscription: Subscription, timeout: float) -> None:

@@ -76,9 +76,6 @@ _NEEDED: dict[AuthKind, tuple[tuple[str, ...], ...]] = {
 }
 
 
-#: Names of the kinds in the protocol, unless the parameters name another one.
-_METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token", AuthKind.BASIC: "basic"}
-
 _METADATA = "/.well-known/openid-configuration"
 _DATA = "data:application/json;base64,"
 #: Maximum seconds for one request.
@@ -282,7 +279,8 @@ def identity_of(credentials: Credentials | None, token: str) -> Identity:
     data, values = token, credentials.values
     if credentials.kind is AuthKind.BASIC:
         data = f"{values['username']}:{values['password']}"
-    return Identity(values.get("method") or _METHODS[credentials.kind], data.encode())
+    method = "token" if credentials.kind is AuthKind.OAUTH2 else credentials.kind.value
+    return Identity(values.get("method") or method, data.encode())
 
 
 def read_credentials(

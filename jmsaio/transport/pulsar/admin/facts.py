@@ -192,7 +192,7 @@ async def _has_transactions(admin: RestAdmin) -> bool:
 async def _read(admin: RestAdmin, path: str, right: str) -> Any:
     """Return the answer of the REST interface. Raises JMSSecurityError with the missing right."""
     try:
-        text, _ = await admin.ask("GET", path, path)
+        text = await admin.ask("GET", path, path)
     except JMSSecurityError as error:
         raise JMSSecurityError(f"needs the right to read {right}") from error
     with understanding(path):

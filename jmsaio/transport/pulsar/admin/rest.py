@@ -315,10 +315,9 @@ class RestAdmin:
                 raise ValueError("this is no version")
             return text, answer.headers["date"]
 
-    async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
-        """Make any other call; return its answer's text and ``Date`` header. ``what`` describes the call in errors."""
-        answer = await self._answer(method, path, what=what)
-        return answer.text, answer.headers.get("date", "")
+    async def ask(self, method: str, path: str, what: str) -> str:
+        """Make any other call; return its answer's text. ``what`` describes the call in errors."""
+        return (await self._answer(method, path, what=what)).text
 
     async def aclose(self) -> None:
         """Close the connections. Idempotent."""

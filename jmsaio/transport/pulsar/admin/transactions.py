@@ -129,7 +129,7 @@ def _same(before: Any, after: Any) -> bool:
 class Asker(Protocol):
     """The calls of ``RestAdmin`` that are needed here."""
 
-    async def ask(self, method: str, path: str, what: str) -> tuple[str, str]: ...
+    async def ask(self, method: str, path: str, what: str) -> str: ...
 
     async def cursor(self, topic: str, subscription: str) -> Cursor: ...
 
@@ -253,6 +253,6 @@ def first_held(log: TopicLog) -> WireId | None:
 
 
 async def _read(admin: Asker, path: str, what: str) -> Any:
-    text, _ = await admin.ask("GET", path, what)
+    text = await admin.ask("GET", path, what)
     with understanding(what):
         return json.loads(text)

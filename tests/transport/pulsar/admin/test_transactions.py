@@ -117,17 +117,17 @@ class Answers:
     coordinator: Exception = attrs.field(factory=lambda: NotFoundError("The transaction with this txdID not found"))
     loaded: float = 0.0  # loop time before which the coordinator is not there
 
-    async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
+    async def ask(self, method: str, path: str, what: str) -> str:
         if "transactionMetadata" in path:
             loaded = asyncio.get_running_loop().time() >= self.loaded
             raise self.coordinator if loaded else NotFoundError("Transaction coordinator with id 3 not found!")
         if "transactionInBufferStats" in path:
             assert path.endswith("/public/default/orders/3/4")
-            return json.dumps(SILENT), ""
+            return json.dumps(SILENT)
         found = self.buffer.pop(0) if len(self.buffer) > 1 else self.buffer[0]
         if isinstance(found, Exception):
             raise found
-        return json.dumps(found), ""
+        return json.dumps(found)
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
         return (Ledger(7, 1, 1),)
