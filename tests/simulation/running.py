@@ -15,7 +15,7 @@ import attrs
 import simloom
 
 from jmsaio.transport import names
-from jmsaio.transport.pulsar.wire.records import unsettled as known
+from jmsaio.transport.pulsar.wire.records import record as known
 from tests.schedules.running import lawful
 from tests.simulation.applications import Simulation
 from tests.simulation.transfers import Transfers

@@ -9,7 +9,7 @@ import attrs
 
 from jmsaio.protocol.commands import TxnAction
 from jmsaio.protocol.metadata import TxnId
-from jmsaio.transport.pulsar.wire.transactions.coordinators import TOPIC
+from jmsaio.transport.pulsar.wire.transactions.transaction import TOPIC
 from tests.protocol.server_errors import ServerError
 from tests.simulation.storage import Fields, Topic
 

@@ -25,7 +25,7 @@ from jmsaio.transport.clock import Clock, clock_of
 from jmsaio.transport.pulsar.wire.connections.answers import STABLE, Backoff
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
 from jmsaio.transport.pulsar.wire.connections.topics import Topics
-from jmsaio.transport.pulsar.wire.records.unsettled import UnsettledEntries
+from jmsaio.transport.pulsar.wire.records.record import UnsettledEntries
 from jmsaio.transport.waiting import Tasks
 
 _log = logging.getLogger(__name__)

@@ -20,8 +20,7 @@ from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.pulsar.wire.connections.answers import error_of
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
 from jmsaio.transport.pulsar.wire.connections.registration import MOST_IDS, Registration
-from jmsaio.transport.pulsar.wire.records.record import Entry, Owner, WireRecord
-from jmsaio.transport.pulsar.wire.records.unsettled import UnsettledEntries
+from jmsaio.transport.pulsar.wire.records.record import Entry, Owner, UnsettledEntries, WireRecord
 from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransaction, Work
 
 _Places = list[tuple[Entry, int | None]]

@@ -9,7 +9,9 @@ from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.wire import EXPIRATION, WireId
 from jmsaio.protocol.batch import Batch, split
 from jmsaio.protocol.metadata import Metadata, SingleMetadata, encode_single
-from jmsaio.transport.pulsar.wire.records.record import Entry, WireRecord, may_expire
+from jmsaio.rules import record_life as life
+from jmsaio.transport.pulsar.wire.records import record as module
+from jmsaio.transport.pulsar.wire.records.record import Entry, UnsettledEntries, WireRecord, may_expire
 
 
 def entry(metadata: Metadata, data: bytes, size: int = 1) -> Entry:
@@ -87,3 +89,62 @@ def test_only_an_entry_with_an_expiration_may_expire() -> None:
     assert may_expire(entry(Metadata("p", 0, 1, num_messages_in_batch=1), batch.body()))
     assert not may_expire(entry(Metadata("p", 0, 1, num_messages_in_batch=1), b"JMSType"))
     assert not may_expire(entry(Metadata("p", 0, 1), b"a body about JMSExpiration"))
+
+
+NAME = ("pulsar://broker", "persistent://public/default/known", "s")
+
+
+def stored(number: int, state: int = life.BACK, published: int = 1) -> Entry:
+    return Entry(1, number, -1, NAME[1], Metadata("p", 0, published), b"", bytearray([state]))
+
+
+def test_what_is_with_the_broker_is_forgotten_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST", 10)
+    known = UnsettledEntries(NAME)
+    held = stored(0, life.HELD)
+    known.add(held)
+    for number in range(1, 100):
+        known.add(stored(number))
+    assert len(known.entries) <= 20 and known.entries[1, 0] is held
+
+
+def test_counts_outlive_a_consumer_once_and_only_for_the_same_entry() -> None:
+    for published, failures in ((1, {0: 3}), (2, {})):
+        first = stored(7)
+        first.failures, first.returns = {0: 3}, 2
+        UnsettledEntries(NAME).retire(first)
+        again = stored(7, published=published)
+        UnsettledEntries(NAME).add(again)
+        assert again.failures == failures and again.returns == (2 if failures else 0)
+        later = stored(7)
+        UnsettledEntries(NAME).add(later)
+        assert later.failures == {}
+
+
+def test_what_another_connection_has_is_counted() -> None:
+    """What waits in its queue, too: its application can still get that, as if for the first time."""
+    other = UnsettledEntries(NAME)
+    for number, state in enumerate((life.HELD, life.QUEUED, life.ACKED)):
+        other.add(stored(number, state))
+    other.entries[1, 0].failures, other.entries[1, 0].returns = {0: 2}, 1
+    known = UnsettledEntries(NAME)
+    found = [stored(number) for number in range(3)]
+    for one in found:
+        known.add(one)
+    assert [(one.failures, one.returns) for one in found] == [({0: 3}, 1), ({0: 1}, 0), ({0: 1}, 0)]
+    replaced = stored(0, published=2)
+    known.add(replaced)
+    assert replaced.failures == {}
+
+
+def test_counts_of_closed_consumers_are_bounded_and_end_with_the_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_PAST", 5)
+    monkeypatch.setattr(module, "_past", {})
+    known = UnsettledEntries(NAME)
+    for number in range(20):
+        left = stored(number)
+        left.failures = {0: 1}
+        known.retire(left)
+    assert len(module._past) == 5
+    known.forget_past()
+    assert not module._past

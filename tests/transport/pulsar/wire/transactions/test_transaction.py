@@ -19,6 +19,7 @@ from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig, load
 from jmsaio.errors import (
     IllegalStateError,
     JMSError,
+    JMSSecurityError,
     ObjectClosedError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -29,7 +30,7 @@ from jmsaio.protocol.commands import Command, TxnAction
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Transaction
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
-from jmsaio.transport.pulsar.wire.transactions import coordinators, transaction as transactions
+from jmsaio.transport.pulsar.wire.transactions import transaction as coordinators, transaction as transactions
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import connected
 from tests.kit.records import Outcomes, record, tell_each, texts
@@ -37,7 +38,7 @@ from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.consumers.test_consumer import Box
-from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer, listening
 from tests.transport.pulsar.wire.serving import Server, serving
 
 ADD_TOPIC, ADD_SUBSCRIPTION = Command.ADD_PARTITION_TO_TXN, Command.ADD_SUBSCRIPTION_TO_TXN
@@ -568,3 +569,84 @@ async def test_a_begin_that_the_close_of_the_connection_ends_is_told(peer: Peer,
     await transport.aclose(0.2)
     with pytest.raises(ObjectClosedError):
         await beginning
+
+
+MISSING = ServerError.TransactionCoordinatorNotFound
+
+
+async def test_transactions_are_spread_over_the_coordinators(peer: Peer, transport: WireTransport) -> None:
+    peer.coordinators = 3
+    await transport.ready_for_transactions(5)
+    for _ in range(4):
+        await transport.begin(60)
+    assert [fields["tc_id"] for fields in peer.all(Command.NEW_TXN)] == [0, 1, 2, 0]
+    assert [fields["tc_id"] for fields in peer.all(Command.TC_CLIENT_CONNECT_REQUEST)] == [0, 1, 2]
+    assert {fields["txn_ttl_seconds"] for fields in peer.all(Command.NEW_TXN)} == {65_000}  # in milliseconds
+
+
+async def test_a_coordinator_that_has_moved_is_found_again(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.01)
+    peer.answer(Command.NEW_TXN, MISSING, MISSING, "cut")
+    await transport.begin(60)
+    assert len(peer.all(Command.TC_CLIENT_CONNECT_REQUEST)) == 4
+
+
+async def test_a_commit_follows_its_coordinator_to_another_broker(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.01)
+    transaction = await transport.begin(60)
+    async with listening() as other:
+        other.open = peer.open
+        peer.answer(Command.END_TXN, MISSING)
+        peer.script(Command.LOOKUP, lambda link, fields: other.usual(link, Command.LOOKUP, fields))
+        await transaction.commit()
+        assert (list(peer.outcomes.values()), list(other.outcomes.values())) == ([], [TxnAction.COMMIT])
+        await transport.aclose(2)
+
+
+async def test_the_time_of_a_transaction_begins_with_the_request_that_is_answered(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.5)
+    peer.answer(Command.NEW_TXN, MISSING, MISSING)
+    await (await transport.begin(0.9)).commit()
+
+
+@pytest.mark.parametrize("coordinators", [0, 1])
+async def test_a_broker_without_coordinators_has_no_transactions(
+    peer: Peer, transport: WireTransport, coordinators: int
+) -> None:
+    """Their topic's partitions stay when transactions are switched off."""
+    peer.coordinators = coordinators
+    peer.answer(Command.TC_CLIENT_CONNECT_REQUEST, ServerError.NotAllowedError)
+    with pytest.raises(IllegalStateError, match="transactionCoordinatorEnabled=true"):
+        await transport.ready_for_transactions(5)
+
+
+async def test_a_client_without_the_right_to_find_the_coordinators(peer: Peer, transport: WireTransport) -> None:
+    peer.answer(Command.PARTITIONED_METADATA, ServerError.AuthorizationError)
+    with pytest.raises(JMSSecurityError, match="grant-permission pulsar/system"):
+        await transport.ready_for_transactions(5)
+
+
+async def test_a_coordinator_that_stays_away_is_asked_ten_times(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert coordinators._PAUSE == 1.0
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.001)
+    peer.answer(Command.NEW_TXN, *[MISSING] * 20)
+    with pytest.raises(TransportError, match="begin a transaction"):
+        await transport.begin(60)
+    assert len(peer.all(Command.NEW_TXN)) == 10
+
+
+async def test_each_new_connection_is_introduced_to_its_coordinator(peer: Peer, transport: WireTransport) -> None:
+    transaction = await transport.begin(60)
+    for link in peer.links:
+        link.cut()
+    await transaction.commit()
+    assert list(peer.outcomes.values()) == [TxnAction.COMMIT]
+    assert len(peer.all(Command.TC_CLIENT_CONNECT_REQUEST)) == 2
