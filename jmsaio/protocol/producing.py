@@ -25,29 +25,18 @@ Token = TypeVar("Token")
 
 @attrs.define(eq=False)
 class Batch(Generic[Token]):
-    """Records that are sent, and answered, together.
+    """Records that are sent, and answered, together."""
 
-    Attributes:
-        sequence: sequence id of the first record, by which the broker answers.
-        size: bytes counted in the sender's window.
-        frame: the SEND command, whole; of a message in chunks, one for each chunk without a receipt.
-        deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
-        transaction: the one in which it is sent, which is rolled back instead of writing it a second time; or None.
-        written: whether it is written on the present connection, without an answer.
-        in_doubt: whether it might be stored although no answer says so.
-        left: number of its entries that have no receipt, while it is written.
-    """
-
-    sequence: int
+    sequence: int  # of the first record, by which the broker answers
     tokens: list[Token]
-    size: int
-    frame: bytes
-    deadline: float
+    size: int  # bytes counted in the sender's window
+    frame: bytes  # the SEND command, whole; of a message in chunks, one for each chunk without a receipt
+    deadline: float  # steady time after which it fails, not before that of the batch ahead; infinity: never
     entries: int = 1
-    transaction: object = None
-    written: bool = attrs.field(default=False, init=False)
-    in_doubt: bool = attrs.field(default=False, init=False)
-    left: int = attrs.field(default=0, init=False)
+    transaction: object = None  # in which it is sent, and which is rolled back instead of writing it a second time
+    written: bool = attrs.field(default=False, init=False)  # on the present connection, without an answer
+    in_doubt: bool = attrs.field(default=False, init=False)  # it might be stored although no answer says so
+    left: int = attrs.field(default=0, init=False)  # entries that have no receipt, while it is written
     duplicate: bool = attrs.field(default=False, init=False)
 
     def lose(self) -> None:

@@ -22,8 +22,8 @@ from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.protocol.commands import Command, LookupType
 from jmsaio.transport.base import ReaderOptions, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.connections.answers import Backoff
+from jmsaio.transport.pulsar.wire.connections.client import Topics
 from jmsaio.transport.pulsar.wire.connections.pool import Pool
-from jmsaio.transport.pulsar.wire.connections.topics import Topics
 from jmsaio.transport.pulsar.wire.transport import open_transport
 from jmsaio.transport.waiting import Tasks
 from tests.kit.records import Outcomes, record, tell_each

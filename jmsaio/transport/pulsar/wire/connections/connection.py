@@ -82,8 +82,7 @@ class _Request(NamedTuple):
 class Connection(asyncio.Protocol):
     """A connection that a broker has accepted. Opened by the pool.
 
-    Args:
-        keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
+    After ``keep_alive`` seconds of silence the broker is asked, and after twice as many it is given up.
     """
 
     def __init__(

@@ -126,16 +126,11 @@ class Pool:
         raise BrokerUnavailableError(text, url.hostname, url.port, error_code=UNREACHABLE)
 
     async def connect(self, address: Address) -> Connection:
-        """Return the connection to a broker; open it if there is none.
+        """Return the connection to a broker; open it if there is none. Cancelling leaves the opening to others.
 
-        Raises:
-            BrokerUnavailableError: it can't be reached (code ``UNREACHABLE``), or the OAuth 2.0 server; has host, port
-                and cause.
-            TransportError: it takes no connections for now.
-            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
-            ObjectClosedError: the transport is closed.
-
-        Cancelling leaves the opening to others that need this connection.
+        Raises BrokerUnavailableError if it can't be reached (code ``UNREACHABLE``), or the OAuth 2.0 server, with host,
+        port and cause; TransportError if it takes no connections for now; JMSSecurityError if it refuses the
+        credentials, or one side does not trust the other's certificate; ObjectClosedError.
         """
         if self._closed:
             raise ObjectClosedError("the connection to the broker is closed")

@@ -75,36 +75,27 @@ class Owner(Protocol):
 
 @attrs.define(eq=False)
 class Entry:
-    """One entry of the broker's storage.
-
-    Attributes:
-        number: id of the entry in its ledger; on a non-persistent topic, which stores nothing, a running number.
-        owner: the consumer at which it last arrived.
-        registration: number of that consumer's registration then, which is never used twice; 0 at a reader.
-        broker_count: how often the broker has delivered it before.
-        holders: of records that another consumer handed out or keeps, that consumer, and its registration.
-        returns: how often this client has had it redelivered.
-        returned: whether it was since it last arrived: the broker counts that once, whatever is sent.
-        failures: failed deliveries of its records by their indexes.
-        chunks: the other entries of a message in chunks, which are settled and returned with this one, the last.
-        due: loop times, by index, at which a record that is handed out is overdue, or one that waits is redelivered.
-    """
+    """One entry of the broker's storage. ``due``, ``failures`` and ``holders`` are by the indexes of its records."""
 
     ledger: int
-    number: int
+    number: int  # id of the entry in its ledger; on a non-persistent topic, which stores nothing, a running number
     partition: int
     topic: str
     metadata: Metadata
     data: bytes
     states: bytearray
-    owner: Owner | None = None
-    registration: int = 0
-    broker_count: int = 0
+    owner: Owner | None = None  # the consumer at which it last arrived
+    registration: int = 0  # number of that consumer's registration then, which is never used twice; 0 at a reader
+    broker_count: int = 0  # how often the broker has delivered it before
+    # Of records that another consumer handed out or keeps, that consumer, and its registration.
     holders: dict[int, tuple[Owner, int]] = attrs.field(factory=dict, init=False)
-    returns: int = attrs.field(default=0, init=False)
+    returns: int = attrs.field(default=0, init=False)  # how often this client has had it redelivered
+    # Whether it was since it last arrived: the broker counts that once, whatever is sent.
     returned: bool = attrs.field(default=False, init=False)
-    failures: dict[int, int] = attrs.field(factory=dict, init=False)
+    failures: dict[int, int] = attrs.field(factory=dict, init=False)  # failed deliveries
+    # The other entries of a message in chunks, which are settled and returned with this one, the last.
     chunks: tuple[EntryId, ...] = attrs.field(default=(), init=False)
+    # Loop times at which a record that is handed out is overdue, or one that waits is redelivered.
     due: dict[int, float] = attrs.field(factory=dict, init=False)
 
     def step(self, index: int, event: RecordEvent) -> Step:

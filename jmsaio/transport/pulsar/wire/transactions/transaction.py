@@ -30,9 +30,8 @@ from jmsaio.protocol.metadata import TxnId
 from jmsaio.protocol.transacting import Event, Move, State, Transacting
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.connections.answers import Backoff, passes
-from jmsaio.transport.pulsar.wire.connections.client import Client
+from jmsaio.transport.pulsar.wire.connections.client import Client, Topics
 from jmsaio.transport.pulsar.wire.connections.connection import Connection
-from jmsaio.transport.pulsar.wire.connections.topics import Topics
 from jmsaio.transport.pulsar.wire.records.record import Entry, OwnerAcks
 from jmsaio.transport.waiting import Waiters, shielded
 
