@@ -34,10 +34,7 @@ class Batch:
         self._tail = b""
 
     def add(self, packed: bytes, payload: bytes | None, event_time: int = 0, key: bytes | None = None) -> int:
-        """Add a message with packed properties, and return the bytes that it takes.
-
-        Consumers count its sequence id from the batch's.
-        """
+        """Add a message, whose sequence id consumers count from the batch's; return the bytes that it takes."""
         size = -1 if payload is None else len(payload)
         this = size, event_time, key
         if this != self._last:  # most messages have the same bytes after their properties as the one before

@@ -81,10 +81,7 @@ class Table:
 
 
 def number_at(data: bytes, place: int, end: int) -> tuple[int, int]:
-    """Decode the varint at ``place``; return it, cut to 64 bits, and the position after it.
-
-    Raises ProtocolError if it does not end before ``end``, or is longer than ten bytes.
-    """
+    """Decode the varint at ``place``, cut to 64 bits; return the position after it. Raises ProtocolError."""
     number = shift = 0
     part = data[place : place + _LONGEST if place + _LONGEST < end else end]
     if part == _MINUS_ONE:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
-from jmsaio.errors import ProtocolError
 from jmsaio.model.version import __version__
 from jmsaio.protocol.commands import PROTOCOL_VERSION, Command, encode_command
-from jmsaio.protocol.framing import MAX_MESSAGE_SIZE
 
 #: Name and version of this client, in the broker's log and statistics.
 VERSION: Final = f"jmsaio-v{__version__}"
@@ -55,11 +52,3 @@ def response_frame(identity: Identity) -> bytes:
         protocol_version=PROTOCOL_VERSION,
         response={"auth_method_name": identity.method, "auth_data": identity.data},
     )
-
-
-def max_message_size(fields: Mapping[str, Any]) -> int:
-    """Return the maximum message size of a CONNECTED command. Raises ProtocolError if it is below 1."""
-    size: int = fields.get("max_message_size", MAX_MESSAGE_SIZE)
-    if size < 1:
-        raise ProtocolError(f"the broker sends a max_message_size of {size} bytes")
-    return size

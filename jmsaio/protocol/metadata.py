@@ -46,10 +46,7 @@ class Metadata(NamedTuple):
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
-    """Encode the metadata of an entry.
-
-    Raises ValueError if it is encrypted, ``packed`` is no list of properties, or a text has a lone surrogate.
-    """
+    """Encode the metadata of an entry. Raises ValueError if it is encrypted, or can't be encoded."""
     (name, sequence_id, published, packed, key, compression, size, count, event_time, encrypted) = metadata[:10]
     if encrypted:
         raise ValueError("an encrypted message can't be written")
@@ -226,10 +223,7 @@ _NO_SINGLE: Final = (-1, None, False, 0, None, False)
 
 
 def decode_single(data: bytes, start: int, end: int) -> SingleMetadata:
-    """Decode what follows the properties of a message in a batch.
-
-    Raises ProtocolError, also for a property: they stand before everything else.
-    """
+    """Decode what follows the properties of a message in a batch. Raises ProtocolError, also for another property."""
     single: list[Any] = [*_NO_SINGLE]
     place = start
     while place < end:  # by hand: in many batches these bytes differ for each message

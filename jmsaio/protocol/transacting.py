@@ -111,10 +111,7 @@ class Transacting(Generic[Work]):
         return Move.REGISTER if new else Move.WAIT
 
     def registered(self, part: Hashable, error: JMSError | None = None) -> list[Work]:
-        """Process the answer to a registration, or the error with which it failed.
-
-        Returns the work that waited, in order: to be written now if the transaction is still open, else never.
-        """
+        """Process the answer to a registration; return the work that waited, to be written if it is still open."""
         waiting, self._parts[part] = self._parts[part], None
         self.answered(error)
         return waiting or []

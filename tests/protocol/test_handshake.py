@@ -1,14 +1,13 @@
-"""A client says who it is, and what the broker says of itself is checked."""
+"""A client says who it is, and hides its secret."""
 
 from __future__ import annotations
 
 import pytest
 
-from jmsaio.errors import ProtocolError
 from jmsaio.model.version import __version__
 from jmsaio.protocol.commands import PROTOCOL_VERSION, Command
-from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, Framing
-from jmsaio.protocol.handshake import Identity, connect_frame, max_message_size, response_frame
+from jmsaio.protocol.framing import Framing
+from jmsaio.protocol.handshake import Identity, connect_frame, response_frame
 from tests.protocol.all_commands import decode_command
 
 pytestmark = pytest.mark.fast
@@ -18,17 +17,6 @@ SECRET = Identity("token", b"s3cret")
 def decoded(data: bytes) -> tuple[int, dict[str, object]]:
     (frame,) = Framing().feed(data)
     return frame.kind, decode_command(frame.kind, frame.data, frame.command, frame.rest)
-
-
-def test_the_size_of_messages_is_the_brokers() -> None:
-    assert max_message_size({}) == MAX_MESSAGE_SIZE
-    assert max_message_size({"max_message_size": 1000}) == 1000
-
-
-@pytest.mark.parametrize("size", [0, -1, -(2**31)])
-def test_a_size_of_messages_that_lies_is_an_error(size: int) -> None:
-    with pytest.raises(ProtocolError, match=f"max_message_size of {size} bytes"):
-        max_message_size({"max_message_size": size})
 
 
 def test_connect_introduces_the_client() -> None:

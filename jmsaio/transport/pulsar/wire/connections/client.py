@@ -100,10 +100,7 @@ class Topics:
         return number
 
     async def matching(self, pattern: str, mode: str) -> list[str]:
-        """Return the full names, without partitions, of the topics that match a pattern, sorted.
-
-        Raises InvalidDestinationError if the pattern is not a regular expression; otherwise as ``Connection.request``.
-        """
+        """Return the names, without partitions, of topics that match. Raises InvalidDestinationError."""
         fits = topic_pattern(pattern).fullmatch
         names = {split_partition(name)[0] for name in await self.of_namespace("/".join(pattern.split("/")[2:4]), mode)}
         return sorted(name for name in names if fits(name))

@@ -221,10 +221,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"".join(out) if len(out) > 1 else out[0])
 
     def start_request(self, command: Command, **fields: Any) -> asyncio.Future[dict[str, Any]]:
-        """Send a request, and return the future of its answer's fields. Cancelling it ignores the answer.
-
-        Raises the error of a lost connection.
-        """
+        """Send a request; return the future of its answer's fields. Raises the error of a lost connection."""
         return self.start_framed(command, lambda number: encode_command(command, request_id=number, **fields))
 
     def start_framed(
@@ -354,7 +351,9 @@ class Connection(asyncio.Protocol):
         if command == Command.AUTH_CHALLENGE:
             self._challenged(self)
         elif command == Command.CONNECTED and not accepted:
-            self.max_message_size = handshake.max_message_size(fields)
+            self.max_message_size = fields.get("max_message_size", MAX_MESSAGE_SIZE)
+            if self.max_message_size < 1:
+                raise ProtocolError(f"the broker sends a max_message_size of {self.max_message_size} bytes")
             self._framing.set_max(self.max_message_size + PADDING)
             self._accepted.set_result(None)
         elif command == Command.ERROR and not accepted:

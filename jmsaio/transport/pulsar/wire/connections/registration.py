@@ -132,10 +132,7 @@ class Registration:
         self.closed = True
 
     async def close(self, timeout: float) -> None:
-        """Close it at the broker, and don't register it until it is opened again. Idempotent.
-
-        Nothing arrives for it from the first step on.
-        """
+        """Close it at the broker until it is opened again; nothing arrives from the first step on. Idempotent."""
         connection, self.connection = self.connection, None
         try:
             if connection is not None and self._parts_of(connection).pop(self.number, None) is not None:

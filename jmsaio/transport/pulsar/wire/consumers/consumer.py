@@ -46,10 +46,7 @@ _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
 
 class Consumer:
-    """Receives from one topic or partition, over any number of connections.
-
-    The broker can send ``queue_size`` records ahead; 0: one, while a receive waits.
-    """
+    """Receives from one topic or partition, over any number of connections."""
 
     def __init__(
         self, client: Client, topic: str, subscription: Subscription, queue_size: int, woken: Callable[[], object],
@@ -306,10 +303,7 @@ class Consumer:
         self._ready = deque(sorted(self._ready, key=_place))
 
     def redeliver(self, entries: Iterable[Entry]) -> None:
-        """Have the broker redeliver entries; acknowledgements of their other records go first.
-
-        Each is redelivered through the consumer that received it last: the broker ignores the others.
-        """
+        """Have the broker redeliver entries, through the consumers that received them last: it ignores others."""
         self.acks.flush()
         chosen = []
         for entry in dict.fromkeys(entries):

@@ -51,10 +51,7 @@ def assembled(whole: Whole) -> Arrival:
 
 
 def read_arrival(frame: Frame, shapes: dict[int, Shape] | None = None) -> Arrival:
-    """Read the entry of a MESSAGE; ``shapes`` as for ``split``.
-
-    Raises ProtocolError if it is damaged, encrypted, or compressed without the library for it.
-    """
+    """Read the entry of a MESSAGE. Raises ProtocolError if it is damaged, encrypted, or its library is missing."""
     parts = entry_of(frame)
     metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
     if metadata.encrypted:
@@ -110,10 +107,7 @@ class ArrivingEntries:
         self._timer: asyncio.TimerHandle | None = None
 
     def read(self, delivery: Delivery, frame: Frame, stopped: bool) -> tuple[Arrival, Whole | None] | None:
-        """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it.
-
-        While the consumer is ``stopped``, an incomplete message is returned.
-        """
+        """Read an entry; return None if nothing is complete with it, which is returned if ``stopped``."""
         key = delivery.ledger, delivery.entry
         try:
             arrival = read_arrival(frame, self._shapes)

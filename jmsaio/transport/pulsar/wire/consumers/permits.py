@@ -31,7 +31,7 @@ class Permits:
     """
 
     _at: Registration
-    _size: int
+    _size: int  # records sent ahead; 0: one, while a receive waits
     _share: Share
     _granted: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
     _waiting: bool = attrs.field(default=False, init=False)
@@ -83,7 +83,6 @@ class Silence:
     Pulsar 4.0.7 waits ``activeConsumerFailoverDelayTimeMillis`` before it reads for a new active consumer. If that one
     closes just when this time ends, the next one becomes active, but nothing is read for it until the consumers change
     again.
-
     """
 
     _at: Registration

@@ -237,11 +237,7 @@ class WireReceiver:
                 await asyncio.wait(stopping)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
-        """Receive records again.
-
-        The consumers stay registered while they are stopped, so that statistics show a new selector only after the next
-        reconnect.
-        """
+        """Receive again; statistics show a new selector after the next reconnect, since consumers stay registered."""
         self._check()
         if self._stopped:
             self.subscription = self.subscription.showing(selector)

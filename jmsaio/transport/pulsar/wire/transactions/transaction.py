@@ -103,13 +103,10 @@ class Coordinators:
             raise IllegalStateError(_NONE)
 
     async def begin(self, timeout: float, deadline: float) -> tuple[TxnId, float]:
-        """Begin a transaction at the next coordinator in turn; return its id, and the loop time from which it counts.
-
-        After ``timeout`` seconds the caller rolls it back; the broker does 5 seconds later.
-        """
+        """Begin a transaction at the next coordinator in turn; return its id, and the time from which it counts."""
         await self.ready(deadline - asyncio.get_running_loop().time())
         number = next(self._turn) % self._count
-        milliseconds = round((timeout + LONGER) * 1000)  # whatever the field is called
+        milliseconds = round((timeout + LONGER) * 1000)  # whatever the field is called; the caller rolls back earlier
         answer = await self.ask(
             number, "begin a transaction", deadline, Command.NEW_TXN, txn_ttl_seconds=milliseconds, tc_id=number
         )
@@ -213,10 +210,7 @@ class WireTransaction:
     # what happens in it
 
     def add(self, topic: str, subscription: str | None, work: Work) -> None:
-        """Send something to a topic, or on a subscription of it, once the coordinator knows that.
-
-        Work is refused in the loop's next turn if the transaction can't be committed any more.
-        """
+        """Send something, once the coordinator knows its topic or subscription; or refuse it in the next turn."""
         part = (topic, subscription)
         move = self._state.add(part, work)
         if move is Move.WRITE:

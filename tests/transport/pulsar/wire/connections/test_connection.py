@@ -66,6 +66,7 @@ async def test_refused_credentials_are_a_security_error(peer: Peer) -> None:
         (encode_command(Command.SUCCESS, request_id=1), "sends SUCCESS where the connection is not accepted yet"),
         (2 * encode_command(Command.CONNECTED, server_version="x"), "sends CONNECTED where the connection is accepted"),
         (encode_command(Command.CONNECTED, server_version="x", max_message_size=0), "max_message_size of 0 bytes"),
+        (encode_command(Command.CONNECTED, server_version="x", max_message_size=-(2**31)), "of -2147483648 bytes"),
     ],
 )
 async def test_what_does_not_belong_to_the_handshake_is_an_error(peer: Peer, answer: bytes, text: str) -> None:
