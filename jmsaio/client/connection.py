@@ -158,7 +158,7 @@ class Connection(ConnectionCalls, AsyncClosing):
         self._set_client_id(client_id, self._used)
 
     def _set_client_id(self, client_id: str, used: bool) -> None:
-        self._check_open()
+        self._checked()
         if self._runtime.client_id is not None:
             how = "by configuration" if self._administered else "already"
             raise IllegalStateError(f"the client id is set {how}: {shown(self._runtime.client_id)}")
@@ -235,7 +235,7 @@ class Connection(ConnectionCalls, AsyncClosing):
 
     async def _create_session(self, mode: AcknowledgeMode) -> Session:
         self._runtime.affinity.check()
-        self._check_open()
+        self._checked()
         config = self._runtime.configuration
         if mode is AcknowledgeMode.TRANSACTED and not (config.enable_transaction or config.emulate_transactions):
             raise IllegalStateError(
@@ -244,7 +244,7 @@ class Connection(ConnectionCalls, AsyncClosing):
             )
         if mode is AcknowledgeMode.TRANSACTED and config.enable_transaction:
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
-            self._check_open()
+            self._checked()
         self._sessions += 1
         scope = Scope.INDIVIDUAL if mode is AcknowledgeMode.INDIVIDUAL else Scope(config.acknowledge_scope)
         runtime = SessionRuntime(
@@ -296,7 +296,7 @@ class Connection(ConnectionCalls, AsyncClosing):
             IllegalArgumentError: the callback can't be called.
             ObjectClosedError: the connection is closed.
         """
-        self._check_open()
+        self._checked()
         return self._runtime.states.add(callback)
 
     async def ping(self, timeout: Duration = 5) -> float:
@@ -314,7 +314,7 @@ class Connection(ConnectionCalls, AsyncClosing):
         Cancelling changes nothing.
         """
         self._runtime.affinity.check()
-        self._check_open()
+        self._checked()
         limit = seconds(timeout, "timeout")
         if limit <= 0:
             raise IllegalArgumentError(f"timeout must be above 0 seconds, and is {shown(timeout)}")
@@ -328,7 +328,7 @@ class Connection(ConnectionCalls, AsyncClosing):
 
         Raises ObjectClosedError.
         """
-        self._check_open()
+        self._checked()
         children = [child for runtime in self._runtimes for child in runtime.children]
         return ConnectionStats(
             state=self.state,
@@ -461,13 +461,10 @@ class Connection(ConnectionCalls, AsyncClosing):
         await errors.guard(partial(self._on_closed, self, deadline))
 
     def _checked(self) -> ConnectionRuntime:
-        self._check_open()
-        return self._runtime
-
-    def _check_open(self) -> None:
         self._runtime.affinity.check_process()
         if self.closed and not callback_context.listens(self._runtime):
             raise ObjectClosedError("the connection is closed; create a new one")
+        return self._runtime
 
     def __repr__(self) -> str:
         runtime, count = self._runtime, len(self._runtimes)

@@ -56,7 +56,7 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
 
         The connection is not started.
         """
-        self._check_open()
+        self._checked()
         return Opening(self._open(self._connection, self._contexts, AcknowledgeMode.of(mode), self._auto_start))
 
     @property
@@ -70,7 +70,7 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
 
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier before any message is sent or consumed. Raises as ``Connection.set_client_id``."""
-        self._check_open()
+        self._checked()
         connection = self._connection
         used = any(each.inboxes.open or each.children for each in connection._runtimes)
         connection._set_client_id(client_id, used or connection._runtime.started)
@@ -82,12 +82,12 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
 
     async def start(self) -> None:
         """Start delivery; see ``Connection.start``."""
-        self._check_open()
+        self._checked()
         await self._connection.start()
 
     async def stop(self) -> None:
         """Pause delivery; see ``Connection.stop``."""
-        self._check_open()
+        self._checked()
         await self._connection.stop()
 
     @property
@@ -101,20 +101,20 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
 
     def set_auto_start(self, auto_start: bool) -> None:
         """Set ``auto_start``."""
-        self._check_open()
+        self._checked()
         check_flag(auto_start, "auto_start")
         self._auto_start = auto_start
 
     def create_producer(self) -> JMSProducer:
         """Create a producer: cheap, without a destination or a close method."""
-        self._check_open()
+        self._checked()
         return JMSProducer(self._anonymous_producer)
 
     async def request(
         self, destination: Destination, body: Sendable, *, timeout: Duration, **options: Unpack[SendOptions]
     ) -> Message:
         """See ``Session.request``; starts the connection unless ``auto_start`` is off."""
-        self._check_open()
+        self._checked()
         if self._auto_start:
             await self._connection.start()
         return await self._session.request(destination, body, timeout=timeout, **options)
@@ -126,7 +126,7 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
         return consumer
 
     async def _anonymous_producer(self) -> MessageProducer:
-        self._check_open()
+        self._checked()
         return await self._session._anonymous_producer()
 
     @property
@@ -153,13 +153,10 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
                 await self._connection.close()
 
     def _checked(self) -> ConnectionRuntime:
-        self._check_open()
-        return self._runtime.connection
-
-    def _check_open(self) -> None:
         self._runtime.affinity.check_process()
         if self.closed and not callback_context.listens(self._runtime):
             raise ObjectClosedError("the context is closed; create a new one")
+        return self._runtime.connection
 
     def __repr__(self) -> str:
         return f"<Context {self._runtime.mode.name} {'closed' if self.closed else 'open'} on {self._connection!r}>"

@@ -182,7 +182,11 @@ class JMSProducer(ProducerSettings["JMSProducer"], TypedGetters):
         Otherwise as ``MessageProducer.send``.
         """
         producer = await self._open()
-        given = _only(body, message)
+        if (body is UNSET) == (message is UNSET):
+            raise TypeError("send accepts either a body or message=")
+        given = body if message is UNSET else message
+        if message is not UNSET and not isinstance(message, Message) and not is_foreign(message):
+            raise MessageFormatError(f"message= must be a message, not {type(message).__name__}")
         sent, foreign = outgoing(given, log_left_out)
         self._apply(sent)
         listener = self._listener
@@ -217,14 +221,3 @@ class JMSProducer(ProducerSettings["JMSProducer"], TypedGetters):
             if getattr(self._settings, field.name) != field.default
         ]
         return f"<JMSProducer {', '.join(changed) or 'unset'}>"
-
-
-def _only(body: Any, message: Any) -> Any:
-    """Return the one of the two that was passed."""
-    if (body is UNSET) == (message is UNSET):
-        raise TypeError("send accepts either a body or message=")
-    if message is UNSET:
-        return body
-    if not isinstance(message, Message) and not is_foreign(message):
-        raise MessageFormatError(f"message= must be a message, not {type(message).__name__}")
-    return message

@@ -498,7 +498,6 @@ class RequestReply:
     _replies: dict[str | None, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
     _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here, of waiting requests
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
-    _producer: MessageProducer | None = attrs.field(default=None, init=False)
     _listening: Session | None = attrs.field(default=None, init=False)
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _closed: bool = attrs.field(default=False, init=False)
@@ -549,28 +548,27 @@ class RequestReply:
     async def _open(self) -> MessageProducer:
         async with self._opening:
             self._check_open()
-            producer = self._producer or await self._listen()
+            listening = self._listening or await self._listen()
             self._check_open()  # if closed meanwhile, close ends the new session
-            return producer
+            return await listening._anonymous_producer()
 
     def _check_open(self) -> None:
         if self._closed:
             raise ObjectClosedError("the session is closed; create a new one")
 
-    async def _listen(self) -> MessageProducer:
+    async def _listen(self) -> Session:
         listening = await self._new_session()
         queue: TemporaryQueue | None = None
         try:
             queue = await listening.create_temporary_queue()
             consumer = await listening.create_consumer(queue)
             consumer.set_message_listener(self._replied)
-            producer = await listening.create_producer()
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await _end(listening, queue)
             raise
-        self._listening, self._queue, self._producer = listening, queue, producer
-        return producer
+        self._listening, self._queue = listening, queue
+        return listening
 
     def _replied(self, message: Message) -> None:
         waiting = self._replies.get(message.jms_correlation_id)

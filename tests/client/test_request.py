@@ -202,7 +202,7 @@ async def test_requests_in_a_cancelled_scope_leave_nothing(name: Name) -> None:
                 asyncio.get_running_loop().call_soon(cancel_after, turns, scope)
                 await session.request(jmsaio.Queue(name("no-one")), "x", timeout=30)
             assert scope.cancelled_caught
-            if session._requests is not None and session._requests._producer is None:
+            if session._requests is not None and session._requests._listening is None:
                 assert connection.stats().sessions == 1 and not temporaries_left(connection)
 
 
