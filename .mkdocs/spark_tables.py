@@ -7,22 +7,15 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from jmsaio.spark.arrow.records import WRITE_COLUMNS, names_of
 from jmsaio.spark.model.schema import COLUMNS, Body, Column
-from jmsaio.spark.options.table import FOREIGN, OPTIONS
+from jmsaio.spark.options.table import OPTIONS
 from jmsaio.spark.options.values import Use
 
 GUIDES = pathlib.Path(__file__).parents[1] / "jmsaio" / "guide"
-#: The names in ``FOREIGN`` that belong to StreamNative's connector; all others belong to Spark's source for Kafka.
-PULSAR: Final = frozenset(
-    {
-        "service.url", "admin.url", "topics", "topicsPattern", "predefinedSubscription", "subscriptionPrefix",
-        "pollTimeoutMs", "waitingForNonExistedTopic", "allowDifferentTopicSchemas", "pulsar.",
-    }
-)  # fmt: skip
 #: Descriptions of the options of ``jmsaio.connect``, for the guide.
 _CONNECTION: Final = (
     (
@@ -57,20 +50,6 @@ def options() -> str:
     return "\n".join(lines)
 
 
-def foreign_options() -> str:
-    """Return the options of other sources as a Markdown table."""
-    lines = []
-    for instead, names in FOREIGN.items():
-        kafka = [name for name in names.split() if name not in PULSAR]
-        pulsar = [name for name in names.split() if name in PULSAR]
-        lines.append(f"| {_names(kafka)} | {_names(pulsar)} | {instead} |")
-    return "\n".join(["| Kafka | StreamNative | jmsaio |", "|---|---|---|", *lines])
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}{'*' * name.endswith('.')}`" for name in names)
-
-
 #: Tables by their names in the guides' comments, by guide.
 TABLES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "spark.md": {
@@ -78,7 +57,6 @@ TABLES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "columns that are written": columns_written,
         "options": options,
     },
-    "spark-kafka.md": {"options of other sources": foreign_options},
 }
 
 

@@ -16,8 +16,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
@@ -172,17 +170,12 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return self._run(lambda planner: planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return a limit that Spark passes to ``latestOffset``, which reads the actual limits from the options.
+        """Return a limit that Spark passes to ``latestOffset``, which has the actual ones in its options.
 
         It is never ``ReadAllAvailable``: only the trigger ``once`` passes that, and it must not end without a batch
         while the broker is unreachable.
         """
-        options = self._options
-        if options.max_entries_per_trigger is not None:
-            return ReadMaxRows(options.max_entries_per_trigger)
-        if options.max_bytes_per_trigger is not None:
-            return ReadMaxBytes(options.max_bytes_per_trigger)
-        return ReadMinRows(options.min_entries_per_trigger or 1)
+        return ReadMinRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Limit the query to the messages stored now."""

@@ -61,22 +61,6 @@ def _make(master: str, settings: Mapping[str, str]) -> SparkSession:
     return SparkSession.builder.master(master).appName("jmsaio").config(map=dict(chosen)).getOrCreate()
 
 
-@contextmanager
-def set_for_now(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Apply settings to a session inside the block and restore the previous ones afterwards."""
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)
-
-
 def located(folder: str, *names: str) -> str:
     """Return the URL of a folder, an absolute path on this machine or a URL, or of a file there.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, functions as F
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows, ReadMinRows
+from pyspark.sql.streaming.datasource import ReadMinRows
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -194,16 +194,7 @@ def test_the_progress_tells_what_lies_behind(
     assert jmsaio.spark.lag(json.loads('{"sources": []}')) == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "limit"),
-    [
-        ({}, ReadMinRows(1)),
-        ({"maxEntriesPerTrigger": "5", "maxBytesPerTrigger": "7"}, ReadMaxRows(5)),
-        ({"maxBytesPerTrigger": "7", "minEntriesPerTrigger": "2"}, ReadMaxBytes(7)),
-        ({"minEntriesPerTrigger": "2"}, ReadMinRows(2)),
-    ],
-)
-def test_spark_is_told_that_there_is_a_limit(options: dict[str, str], limit: object) -> None:
-    given = {"url": "pulsar://broker:6650", "queue": "q", **options}
+def test_spark_is_told_that_there_is_a_limit() -> None:
+    given = {"url": "pulsar://broker:6650", "queue": "q"}
     schema = StructType([StructField("text", StringType())])
-    assert StreamReader(parse_options(given, Use.READ_STREAM), schema).getDefaultReadLimit() == limit
+    assert StreamReader(parse_options(given, Use.READ_STREAM), schema).getDefaultReadLimit() == ReadMinRows(1)

@@ -13,17 +13,13 @@ from pyspark.sql import SparkSession
 
 import jmsaio.spark
 from jmsaio.spark import session as sessions
-from jmsaio.spark.session import hadoop_path, located, open_session, read_text, set_for_now
+from jmsaio.spark.session import hadoop_path, located, open_session, read_text
 
 
 def test_a_session_that_is_there_is_used_as_it_is_and_goes_on(spark: SparkSession) -> None:
     with open_session("local[7]", {"spark.sql.shuffle.partitions": "5"}) as session:
         assert session is spark
         assert session.conf.get("spark.sql.shuffle.partitions") == "2"
-        with set_for_now(session, {"spark.sql.shuffle.partitions": "9", "jmsaio.test": "x"}):
-            assert session.conf.get("spark.sql.shuffle.partitions") == "9"
-        assert session.conf.get("spark.sql.shuffle.partitions") == "2"
-        assert session.conf.get("jmsaio.test", None) is None
     assert spark.range(3).count() == 3
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pyarrow  # noqa: F401 - columns that are written are declared with its types, so this file needs it
@@ -10,7 +9,7 @@ import pytest
 
 from jmsaio.spark.arrow.records import WRITE_COLUMNS
 from jmsaio.spark.model.schema import COLUMNS
-from jmsaio.spark.options.table import FOREIGN, OPTIONS
+from jmsaio.spark.options.table import OPTIONS
 from jmsaio.spark.options.values import Use
 from tests.support.scripts import load
 
@@ -29,15 +28,6 @@ def test_every_column_and_option_has_a_row() -> None:
     assert all(f"| `{each.name}` | " in tables.columns_read() for each in COLUMNS)
     assert all(f"| `{each.name}` | " in tables.columns_written() for each in WRITE_COLUMNS)
     assert all(f"| `{each.name}`" in tables.options() for each in OPTIONS)
-
-
-def test_every_option_of_another_source_is_in_the_column_of_its_source() -> None:
-    rows = [line.strip("|").split("|") for line in tables.foreign_options().splitlines()[2:]]
-    kafka, pulsar = ({name for row in rows for name in re.findall("`(.+?)[*]?`", row[index])} for index in (0, 1))
-    assert kafka | pulsar == {name for names in FOREIGN.values() for name in names.split()}
-    assert pulsar == tables.PULSAR
-    assert {"subscribe", "kafka."} <= kafka
-    assert kafka & pulsar == set()
 
 
 def lines() -> dict[str, list[str]]:

@@ -34,7 +34,7 @@ from jmsaio.spark.planning.plan import from_json, shown_offset, to_json
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses, remove_losses, write_loss
-from jmsaio.spark.session import hadoop_path, located, read_text, set_for_now
+from jmsaio.spark.session import hadoop_path, located, read_text
 from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport
 
@@ -52,8 +52,8 @@ _COUNTS: Final = "archive"
 _POLL: Final = 0.5
 #: Message of a query that reads and writes a micro-batch.
 _AT_WORK: Final = "Processing new data"
-#: Other programs can't use the statistics of Spark's default, INT96.
-_SETTINGS: Final = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+#: Setting of the session, whose default is INT96: other programs can't use its statistics.
+_TIMES: Final = "spark.sql.parquet.outputTimestampType"
 #: Day of a row: UTC, whatever the session's time zone.
 _DAY: Final = "date_from_unix_date(CAST(unix_millis(publish_time) DIV 86400000 AS INT))"
 
@@ -201,8 +201,12 @@ def _start(session: SparkSession, order: ArchiveOrder, pace: Pace) -> StreamingQ
     writer = writer.partitionBy("destination", "date").option("checkpointLocation", located(order.folder, CHECKPOINT))
     if pace.interval is None:
         writer = writer.trigger(availableNow=True)
-    with set_for_now(session, _SETTINGS):
+    before = str(session.conf.get(_TIMES))
+    session.conf.set(_TIMES, "TIMESTAMP_MICROS")
+    try:
         return writer.start(located(order.folder))
+    finally:
+        session.conf.set(_TIMES, before)
 
 
 def _check_folder(session: SparkSession, order: ArchiveOrder) -> None:

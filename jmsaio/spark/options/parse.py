@@ -23,7 +23,6 @@ from jmsaio.spark.model.schema import COLUMNS, Body, Column, columns_of, find_co
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
 from jmsaio.spark.options.table import (
     EARLIEST,
-    FOREIGN,
     LATEST,
     OPTIONS,
     SCHEMAS,
@@ -129,14 +128,11 @@ def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[st
 
 
 def _unknown(name: str) -> ConfigurationError:
-    why, lower = _MEANINGLESS.get(name.lower()), name.lower()
-    for instead, foreign in FOREIGN.items():
-        if any(lower.startswith(each) if each.endswith(".") else lower == each for each in foreign.lower().split()):
-            why = why or f"write {instead.replace('`', '')}"
-    if why is not None:
+    if (why := _MEANINGLESS.get(name.lower())) is not None:
         return ConfigurationError(f"option {name}: {why}", key=name)
     known = [*(row.name for row in OPTIONS), *_WRITTEN.values()]
-    return ConfigurationError(f"unknown option {shown(name)}{nearest(name, known)}", key=name)
+    others = "(for options of other sources, see 'jmsaio guide spark-kafka')"
+    return ConfigurationError(f"unknown option {shown(name)}{nearest(name, known)} {others}", key=name)
 
 
 def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:

@@ -235,35 +235,3 @@ OPTIONS: Final = (
         for field in attrs.fields(SourceOptions) if ROW in field.metadata
     ),
 )  # fmt: skip
-
-#: What to write instead of options of Spark's sources for Kafka and Pulsar; a name that ends with a dot is a prefix.
-FOREIGN: Final[Mapping[str, str]] = {
-    "`url=pulsar://host:6650`": "kafka.bootstrap.servers service.url",
-    "`webServiceUrl=http://host:8080`": "admin.url",
-    "`queue` or `topic`, with several names separated by commas": "subscribe topics",
-    "`queue=regex:PATTERN` or `topic=regex:PATTERN`": "subscribePattern topicsPattern",
-    "`queue` or `topic`, with the names of partitions, such as `orders-partition-0`": "assign",
-    "`startingTime`": "startingTimestamp",
-    "`endingTime`": "endingTimestamp",
-    '`startingOffsets` with times, such as `{"orders": "2026-01-31T12:00:00Z"}`': "startingOffsetsByTimestamp",
-    '`endingOffsets` with times, such as `{"orders": "2026-01-31T12:00:00Z"}`': "endingOffsetsByTimestamp",
-    "nothing: if no message follows its time, a read starts at the end": "startingOffsetsByTimestampStrategy",
-    "`maxEntriesPerTrigger`": "maxOffsetsPerTrigger",
-    "`minEntriesPerTrigger`": "minOffsetsPerTrigger",
-    "`maxEntriesPerPartition`": "maxRecordsPerPartition",
-    "`subscription`": "kafka.group.id group.id groupIdPrefix predefinedSubscription subscriptionPrefix",
-    "nothing: with `subscription`, a stream moves it after each micro-batch; a batch acknowledges nothing": (
-        "kafka.enable.auto.commit enable.auto.commit"
-    ),
-    "`startingOffsets`": "kafka.auto.offset.reset auto.offset.reset",
-    "nothing: bodies are in the columns `text` and `bytes`, or with `schema` in `value`": (
-        "kafka.value.deserializer value.deserializer kafka.key.deserializer key.deserializer"
-    ),
-    "nothing: rows have the column `properties`": "includeHeaders",
-    "nothing: rows have the columns `publish_time` and `JMSTimestamp`": "includeTimestamp",
-    "`readTimeout`": "kafkaConsumer.pollTimeoutMs pollTimeoutMs",
-    "`outageTimeout`": "fetchOffset.numRetries fetchOffset.retryIntervalMs",
-    "nothing: a read of a topic that does not exist fails": "waitingForNonExistedTopic",
-    "`schema=auto`": "allowDifferentTopicSchemas",
-    "an option of `jmsaio.connect`, such as `authPlugin` or `consumerConfig.*`": "kafka. pulsar.",
-}

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import attrs
 import pytest
 
 from jmsaio.config.declaring import written_names
-from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.model.schema import find_column
-from jmsaio.spark.model.value_type import VALUE
-from jmsaio.spark.options.parse import SourceOptions, parse_options
-from jmsaio.spark.options.secrets import MAPS
-from jmsaio.spark.options.table import FOREIGN, OPTIONS
-from jmsaio.spark.options.values import OptionRow, Use
+from jmsaio.spark.options.parse import SourceOptions
+from jmsaio.spark.options.table import OPTIONS
+from jmsaio.spark.options.values import OptionRow
 
 #: Names of the options of a connection; its URL is given as ``url``.
 CONNECTION = [name for name in written_names() if name != "brokerServiceUrl"]
@@ -39,18 +34,6 @@ def test_each_default_that_is_a_text_is_that_of_the_field() -> None:
         (row.name, fields[row.field]) for row in compared if row.name != "minEntriesPerTrigger"
     ]
     assert len(compared) > 10
-
-
-@pytest.mark.parametrize(("name", "instead"), [(name, each) for each in FOREIGN for name in FOREIGN[each].split()])
-def test_an_option_of_kafka_or_pulsar_is_answered_with_one_of_ours(name: str, instead: str) -> None:
-    given = f"{name}x" if name.endswith(".") else name
-    with pytest.raises(ConfigurationError, match=f"option {re.escape(given)}: write ") as caught:
-        parse_options({"url": "pulsar://host", "queue": "orders", given: "x"}, Use.READ_STREAM)
-    assert instead.replace("`", "") in str(caught.value)
-    known = {row.name for row in OPTIONS} | {*CONNECTION, *MAPS}
-    for written in re.findall("`([^`{]+)`", instead.partition(", such as")[0]):
-        is_option = written.partition("=")[0] in known | {"jmsaio.connect"}
-        assert is_option or find_column(written) is not None or written == VALUE
 
 
 @pytest.mark.parametrize(
