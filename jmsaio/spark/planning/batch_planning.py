@@ -13,29 +13,22 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import (
-    AdminError,
     ConfigurationError,
     IllegalArgumentError,
     InvalidDestinationError,
-    JMSSecurityError,
     MessageFormatError,
     NotFoundError,
 )
 from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, View
 from jmsaio.spark.options.table import LATEST, SCHEMAS
-from jmsaio.spark.options.values import Use, refuse, time_text
+from jmsaio.spark.options.values import Use, refuse
 from jmsaio.spark.planning.plan import (
-    Behind,
-    Offsets,
     Stored,
     beyond,
-    first_unread,
-    lag,
     locate,
     pending,
     split,
@@ -45,7 +38,7 @@ from jmsaio.spark.planning.plan import (
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.spark.planning.tolerance import report_loss
 from jmsaio.transport.base import Admin, Transport
-from jmsaio.transport.subscriptions import is_away, list_matching, list_partitions
+from jmsaio.transport.subscriptions import list_matching, list_partitions
 from jmsaio.transport.waiting import together
 
 T = TypeVar("T")
@@ -163,32 +156,6 @@ async def first_since(transport: Transport, topic: str, store: Stored, time: int
     first = await admin_of(transport).first_since(topic, time)
     found = store.normal(Place(first.ledger, first.entry))
     return found if found < store.end else None
-
-
-@attrs.define(eq=False)
-class Backlog:
-    """Finds the backlog of topics."""
-
-    admin: Admin
-    _times: dict[str, tuple[Place, str | None]] = attrs.field(init=False, factory=dict)
-
-    async def find(self, start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
-        """Return the backlog after the offsets, by partition. A time is requested once for each place."""
-        behind, places = lag(start, stores), first_unread(start, stores)
-        waiting = [topic for topic, one in behind.items() if one.entries]
-        unknown = [topic for topic in waiting if self._times.get(topic, ("",))[0] != places[topic]]
-        times = await for_each(unknown, lambda topic: self._time(topic, places[topic]))
-        self._times |= {topic: (places[topic], time) for topic, time in times.items()}
-        return behind | {topic: attrs.evolve(behind[topic], oldest=self._times[topic][1]) for topic in waiting}
-
-    async def _time(self, topic: str, place: Place) -> str | None:
-        """Return the publish time of an entry; None if it can't be read, or not with this client's permissions."""
-        try:
-            return time_text((await self.admin.entry(topic, WireId(place.ledger, place.entry))).publish_time)
-        except (AdminError, JMSSecurityError) as error:
-            if is_away(error):
-                raise
-            return None
 
 
 async def plan_batch(transport: Transport, source: Resolved, options: SourceOptions) -> list[Range]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
@@ -244,29 +244,20 @@ class Behind:
     Attributes:
         entries: number of entries; a batch counts as one.
         bytes: approximate number of bytes.
-        oldest: publish time of the first entry, in ISO 8601; None if there is none, or it is unknown.
     """
 
     entries: int
     bytes: int
-    oldest: str | None = None
 
     @classmethod
-    def total(cls, parts: Iterable[Behind]) -> Behind:
+    def total(cls, parts: Collection[Behind]) -> Behind:
         """Return the unread part of all partitions together."""
-        found = list(parts)
-        times = (one.oldest for one in found if one.oldest is not None)
-        return cls(sum(one.entries for one in found), sum(one.bytes for one in found), min(times, default=None))
-
-
-def first_unread(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Place]:
-    """Return the first unread place by partition; a partition without an offset starts at its oldest message."""
-    return {topic: _start(topic, start, store)[0] for topic, store in stores.items()}
+        return cls(sum(one.entries for one in parts), sum(one.bytes for one in parts))
 
 
 def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
-    """Return the backlog after the offsets by partition, without times; see ``first_unread``."""
-    return {topic: _behind(topic, place, stores[topic]) for topic, place in first_unread(start, stores).items()}
+    """Return the backlog after the offsets by partition; one without an offset starts at its oldest message."""
+    return {topic: _behind(topic, _start(topic, start, store)[0], store) for topic, store in stores.items()}
 
 
 def with_behind(offsets: Offsets, behind: Mapping[str, Behind]) -> dict[str, Any]:

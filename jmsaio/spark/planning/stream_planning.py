@@ -18,7 +18,6 @@ from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import LATEST, SourceOptions
 from jmsaio.spark.planning.batch_planning import (
-    Backlog,
     admin_of,
     find_stores,
     first_since,
@@ -172,7 +171,6 @@ class StreamPlanner:
         self._behind: Mapping[str, Behind] = {}
         self._reported: tuple[Offsets, float | None] | None = None  # what ``_behind`` is for
         self._outage = Outage(options.outage_timeout)
-        self._backlog = Backlog(admin_of(transport))
         self._losses = 0  # found by this planner
         self._cursor: StreamCursor | None = None
         self._unmoved: list[str] = []  # topics whose subscription could not be moved
@@ -263,13 +261,8 @@ class StreamPlanner:
         Spark calls it after ``latest``, whose offsets it reports. ``unmoved`` has the topics whose subscription could
         not be moved. While the broker is unreachable, ``unreachable`` has ``seconds`` since, and ``reason``.
         """
-        if self._outage.shown() is None:
-            try:
-                if (state := (self._reached, self._refreshed)) != self._reported:
-                    self._behind = await self._backlog.find(self._reached, self._stores)
-                    self._reported = state
-            except JMSError as error:
-                self._outage.note(error)
+        if (state := (self._reached, self._refreshed)) != self._reported:
+            self._behind, self._reported = lag(self._reached, self._stores), state
         ends = {topic: store.end for topic, store in self._stores.items() if store.end is not None}
         outage = self._outage.shown()
         more: dict[str, Any] = {} if outage is None else {"unreachable": outage}

@@ -92,8 +92,6 @@ def read_bytes(system: FileSystem, path: str) -> bytes:
 
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
-
 #: Seconds between two attempts.
 _PAUSE: Final = 1.0
 
