@@ -25,7 +25,7 @@ from jmsaio.codec.schemas.reading import schema_reader
 from jmsaio.model.destinations import destination_text
 from jmsaio.model.schema import Schema
 from jmsaio.spark.model.value_type import VALUE
-from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import admin_of, find_schemas, plan_batch, source_of
 from jmsaio.spark.planning.plan import share_tasks
 from jmsaio.spark.planning.ranges import Range
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jmsaio.codec.row_columns import RowColumns
-    from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.planning.reading import RangeReading
 
 
@@ -69,10 +68,11 @@ def read_ranges(
     readers by closing the iterator. Raises as ``RangeReading.next_columns``; after a failure of the broker, the next
     task in this process reconnects.
     """
+    from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import FIELDS
     from jmsaio.spark.planning.reading import RangeReading
 
-    fields = _row_batches(options, "", "").fields().union(() if options.schema is None else FIELDS)
+    fields = RowBatches(options.columns, "", "").fields().union(() if options.schema is None else FIELDS)
     try:
         here = worker(options)
         readings = [RangeReading(here.transport, each, options, here.configuration, fields) for each in ranges]
@@ -89,13 +89,6 @@ def read_ranges(
         raise
 
 
-def _row_batches(options: SourceOptions, destination: str, topic: str) -> RowBatches:
-    from jmsaio.spark.arrow.columns import RowBatches
-
-    fail = options.on_decode_error is OnDecodeError.FAIL
-    return RowBatches(options.columns, destination, topic, fail_on_error=fail)
-
-
 def _batches(
     options: SourceOptions, here: Worker, span: Range, reading: RangeReading, columns: RowColumns | None,
     schema: pa.Schema,
@@ -103,12 +96,13 @@ def _batches(
     """Yield the rows of a range, of which the first have been read."""
     import pyarrow as pa
 
+    from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import ValueColumn
     from jmsaio.spark.planning.tolerance import Outage
 
     assert options.destination is not None  # set for every reader
     destination = destination_text(type(options.destination), span.topic, here.configuration.system_namespace)
-    batches = _row_batches(options, destination, span.topic)
+    batches = RowBatches(options.columns, destination, span.topic)
     index = next((index for index, name in enumerate(schema.names) if name.lower() == VALUE), -1)
     value = None
     if options.schema is not None and index >= 0:

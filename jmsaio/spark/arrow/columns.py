@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
-from jmsaio.errors import MalformedMessageError, MessageFormatError
+from jmsaio.errors import MessageFormatError
 from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.model.body_json import body_json
-from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import COLUMNS, Column, Type
 
 #: Spark's TIMESTAMP: an instant in microseconds.
@@ -77,20 +76,12 @@ class _NoRows(RowColumns):
 class RowBatches:
     """Maker of record batches of the rows of one topic or one partition."""
 
-    def __init__(
-        self,
-        columns: Sequence[Column],
-        destination: str,
-        topic: str,
-        *,
-        fail_on_error: bool = False,
-    ) -> None:
+    def __init__(self, columns: Sequence[Column], destination: str, topic: str) -> None:
         #: Arrow schema of the batches, which Spark expects for these columns.
         self.schema: pa.Schema = pa.schema([(column.name, ARROW[column.type]) for column in columns])
         self.destination, self.topic = destination, topic
         _, index = split_partition(topic)
         self.partition = None if index < 0 else index
-        self._fail_on_error = fail_on_error
         # decode_error is built last, because the other columns report their problems first.
         builders = [_BUILDERS[column.name] for column in columns]
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
@@ -101,28 +92,12 @@ class RowBatches:
         return frozenset(none.requested)
 
     def batch(self, columns: RowColumns, problems: Iterable[tuple[int, str]] = ()) -> pa.RecordBatch:
-        """Return the record batch of some rows; ``problems`` are known decoding problems with the index of their row.
-
-        Raises MalformedMessageError, with ``fail_on_error``, if a part of a message can't be decoded; otherwise it is
-        NULL.
-        """
+        """Return the record batch of some rows; ``problems`` are known ones, each with the index of its row."""
         batch = _Batch(self, columns, list(problems))
         arrays: list[Any] = [None] * len(self._builders)
         for index, build in self._builders:
             arrays[index] = build(batch)
-        if self._fail_on_error:
-            self._check(batch)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _check(self, batch: _Batch) -> None:
-        errors = _errors(batch)
-        if any(errors):
-            row, reason = next((row, reason) for row, reason in enumerate(errors) if reason)
-            ledger, entry, index = (batch.columns[part][row] for part in ("ledger", "entry", "batch"))
-            place = Place(ledger, entry, max(index, 0))
-            raise MalformedMessageError(
-                f"{self.topic}, position {place}: {reason}; the option onDecodeError=row reads it with NULL there"
-            )
 
 
 def _copied(column: Column) -> _Build:

@@ -28,13 +28,12 @@ from jmsaio.spark.options.table import (
     SCHEMAS,
     Bound,
     Mark,
-    OnDecodeError,
     SourceOptions,
     View,
 )
 from jmsaio.spark.options.values import OptionRow, Use, refuse, time
 
-__all__ = ["LATEST", "OnDecodeError", "SourceOptions", "Use", "View", "parse_options"]
+__all__ = ["LATEST", "SourceOptions", "Use", "View", "parse_options"]
 
 #: Name of the option ``url`` in ``load``.
 _URL: Final = "brokerServiceUrl"

@@ -26,13 +26,6 @@ class View(enum.Enum):
     PENDING = "pending"
 
 
-class OnDecodeError(enum.Enum):
-    """Handling of a message that can't be decoded completely."""
-
-    ROW = "row"
-    FAIL = "fail"
-
-
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 #: Bound of one partition: one of its ends, a publish time in ms since the epoch, or a place.
@@ -156,11 +149,6 @@ class SourceOptions:
     data_loss_folder: str | None = option(
         None, "dataLossFolder", _READS,
         doc="with `failOnDataLoss=false`: absolute path of a folder, shared by driver and workers, for a file per loss",
-    )
-    on_decode_error: OnDecodeError = option(
-        OnDecodeError.ROW, "onDecodeError", _READS, read=values.word_of(OnDecodeError),
-        doc="if a part of a message can't be decoded: `row` makes it NULL, with the reason in `decode_error`; `fail` "
-        "fails the query",
     )
     read_timeout: float = option(
         60.0, "readTimeout", _READS, shown="60 s", read=values.duration(),

@@ -12,7 +12,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jmsaio.codec.row_columns import ColumnMaker, RowColumns, TextTable
 from jmsaio.codec.rows import RawRow, to_row
-from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import WireId
 from jmsaio.spark.arrow.columns import _BUILDERS, ARROW, RowBatches
 from jmsaio.spark.model.body_json import body_json
@@ -99,9 +98,8 @@ def test_a_column_is_the_same_alone_and_its_fields_are_enough(each: Column) -> N
     assert alone.batch(maker.columns()) == alone.batch(everything)
 
 
-def test_a_reader_that_fails_on_errors_reads_all_fields() -> None:
+def test_a_reader_reads_the_fields_of_its_columns_only() -> None:
     assert RowBatches([column("text")], "q", TOPIC).fields() == {"text"}
-    assert RowBatches([column("text")], "q", TOPIC, fail_on_error=True).fields() == {"text", "decode_error"}
 
 
 @pytest.mark.parametrize("others", [0, 1, 40])
@@ -159,8 +157,6 @@ def test_problems_that_others_found_are_told_too() -> None:
     made = RowBatches(wanted, "q", TOPIC).batch(columns, [(0, "no value"), (1, "neither")])
     found = made.column("decode_error").to_pylist()
     assert found[0] == "no value" and found[1].startswith("neither; JMSExpiration")
-    with pytest.raises(MalformedMessageError, match="no value"):
-        RowBatches(wanted[:1], "q", TOPIC, fail_on_error=True).batch(columns, [(0, "no value")])
 
 
 def test_no_rows_are_a_batch_without_rows() -> None:
@@ -222,17 +218,6 @@ def test_a_body_that_is_no_map_has_no_json_and_the_reason_once() -> None:
     made = batch([spoiled, unchecked, row(body_type="map")], "body_json", "decode_error")
     assert made.column(0).to_pylist() == [None, None, "{}"]
     assert made.column(1).to_pylist() == [spoiled.decode_error, spoiled.decode_error, None]
-
-
-def test_a_part_that_cannot_be_read_fails_a_reader_that_asks_for_it() -> None:
-    columns = [column("JMSExpiration"), column("text")]
-    reader = RowBatches(columns, "q", TOPIC, fail_on_error=True)
-    assert reader.batch(RowColumns.of([row(), row(timestamp=LONGEST)])).num_rows == 2  # a column that is not wanted
-    words = rf"{TOPIC}, position 1:2: JMSExpiration is no time .*; the option onDecodeError=row"
-    with pytest.raises(MalformedMessageError, match=words):
-        reader.batch(RowColumns.of([row(), row(expiration=LONGEST)]))
-    with pytest.raises(MalformedMessageError, match="no text"):
-        reader.batch(RowColumns.of([row(decode_error="no text")]))
 
 
 POSITION = spark.StructType(

@@ -16,7 +16,6 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import Body, columns_of
 from jmsaio.spark.options.parse import (
     LATEST,
-    OnDecodeError,
     SourceOptions,
     Use,
     View,
@@ -85,7 +84,6 @@ HAPPY = [
     ("offsetPollInterval", "250 ms", Use.READ_STREAM, "offset_poll_interval", 0.25),
     ("subscription", "spark", Use.READ_STREAM, "subscription", "spark"),
     ("failOnDataLoss", "FALSE", Use.READ, "fail_on_data_loss", False),
-    ("onDecodeError", "fail", Use.READ, "on_decode_error", OnDecodeError.FAIL),
     ("readTimeout", "5", Use.READ, "read_timeout", 5.0),
     ("outageTimeout", "1 h", Use.WRITE, "outage_timeout", 3600.0),
     ("batchRows", "10", Use.READ, "batch_rows", 10),
@@ -226,7 +224,6 @@ REFUSED = [
     ({"readTimeout": "0"}, READ, "option readTimeout = '0': must be above 0"),
     ({"offsetPollInterval": "500"}, STREAM, "must be at most 60 s; without a unit it is seconds"),
     ({"failOnDataLoss": "yes"}, READ, "option failOnDataLoss = 'yes': must be true or false"),
-    ({"onDecodeError": "skip"}, READ, "option onDecodeError = 'skip': must be row or fail"),
     ({"schema": "avro"}, READ, "option schema = 'avro': must be auto, latest or the number of a version"),
     ({"schema": "9" * 19}, READ, "must be auto, latest or the number of a version"),
     ({"schema": "auto"}, WRITE, "schema = 'auto': must be avro, json, string, latest or the number of a version"),
@@ -344,7 +341,6 @@ def test_no_secret_shows() -> None:
 def test_options_travel_to_a_task_whole() -> None:
     options = stream(
         **INLINE, allowInlineSecret="true", startingOffsets='{"orders": "1:2"}', columns="text",
-        onDecodeError="fail",
     )  # fmt: skip
     assert pickle.loads(pickle.dumps(options)) == options
     assert pickle.loads(pickle.dumps(write(topic="news"))).destination == Topic("news")
