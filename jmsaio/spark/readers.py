@@ -93,7 +93,6 @@ def _batches(
     options: SourceOptions, here: Worker, span: Range, reading: RangeReading, columns: RowColumns | None,
     schema: pa.Schema,
 ) -> Generator[pa.RecordBatch, None, None]:  # fmt: skip
-    """Yield the rows of a range, of which the first have been read."""
     import pyarrow as pa
 
     from jmsaio.spark.arrow.columns import RowBatches

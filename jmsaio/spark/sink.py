@@ -48,7 +48,6 @@ class Returned(WriterCommitMessage):
 
 
 def _report(sent: Iterable[Sent], what: str) -> None:
-    """Log how many rows of a batch were sent to each topic."""
     rows, duplicates = Counter[str](), Counter[str]()
     for each in sent:
         rows[each.topic] += each.rows

@@ -150,7 +150,7 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
 
 
 def _texts(field: str) -> _Build:
-    """Return a builder of maps. Rows can share a map, which is then converted once and repeated by Arrow."""
+    """Return a builder of maps. Rows can share one, which Arrow then repeats."""
 
     def build(batch: _Batch) -> pa.Array:
         maps = batch.columns[field]

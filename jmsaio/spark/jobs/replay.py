@@ -202,7 +202,6 @@ def _send(
 
 
 def _outgoing(frame: DataFrame, targets: Sequence[ReplayTarget], same: list[str]) -> DataFrame:
-    """Return the rows to write; archived rows of the destinations in ``same`` keep their partition."""
     # Without the id of an earlier replay: a map can't have a key twice.
     properties = f.coalesce(f.col("properties"), f.expr("map()").cast("map<string,string>"))
     others = f.map_filter(properties, lambda name, _: name != ORIGINAL_ID)

@@ -70,7 +70,6 @@ def value_type(schemas: Iterable[Schema]) -> str:
 
 
 def _common(schemas: Iterable[Schema]) -> str:
-    """Return the type of values that are no pairs of key and value. Raises LookupError if they have none in common."""
     kinds = [_kind_of(schema) for schema in schemas]
     if not kinds:
         raise LookupError("there is no schema")

@@ -130,7 +130,6 @@ def _read(name: str, reference: str, folders: Sequence[Folder]) -> tuple[Path, s
 
 
 def _kind(plugin: str | None) -> str:
-    """Return the short name of a plug-in that can be given by its Java class."""
     return (plugin or "").rpartition(".")[2].lower().removeprefix("authentication")
 
 

@@ -214,7 +214,6 @@ async def _start(transport: Transport, topic: str, store: Stored, options: Sourc
 
 
 async def _end(transport: Transport, topic: str, store: Stored, options: SourceOptions) -> Place | None:
-    """Return the end of a topic, for a time the first message published then or later; None for the last message."""
     mark = options.end_of(topic)
     if isinstance(mark, int):
         return await first_since(transport, topic, store, mark)

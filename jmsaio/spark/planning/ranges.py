@@ -70,7 +70,6 @@ class Range:
 
 
 def _without(run: EntryRun, spans: Sequence[Span]) -> Iterator[EntryRun]:
-    """Yield the parts of a run outside of spans, which are in order."""
     ledger, first, stop = run
     for index in range(bisect_left(spans, (ledger, first), key=_end), len(spans)):
         low, high = spans[index]
@@ -218,7 +217,6 @@ class RangeCheck:
         return None
 
     def _is_late(self, place: Place) -> bool:
-        """Return True if a record was given up and is received for the first time."""
         index = bisect_right(self._given_up, place, key=_end)
         if index == len(self._given_up) or place <= self._given_up[index][0] or place in self._late:
             return False
@@ -278,6 +276,5 @@ class RangeCheck:
 
 
 def _contains(spans: Sequence[Span], entry: EntryId) -> bool:
-    """Return True if an entry lies in one of some spans, which are in order."""
     index = bisect_left(spans, entry, key=_end)
     return index < len(spans) and spans[index][0] <= entry

@@ -172,7 +172,6 @@ class RangeReading:
             return True
 
     async def _fetch(self) -> bool:
-        """Read until records of the range wait; return False at its end."""
         while not self._waiting and not self._check.done:
             if self._reader is None and not await self._outage.wait(self._begin):
                 return False
@@ -221,7 +220,6 @@ class RangeReading:
         await self._open(place)
 
     def _fitting_queue(self) -> int:
-        """Return how many records to prefetch for about ``batch_bytes``."""
         size = self._bytes // self._records if self._records else self._store.mean_size or _UNKNOWN_SIZE
         return max(1, min(self._config.receiver_queue_size, self._options.batch_bytes // max(size, 1)))
 
@@ -367,7 +365,6 @@ class RangeReading:
         return True
 
     def _usual_back(self) -> int:
-        """Return the distance of a gap's first extra reader, in entries."""
         least, most = _BACK_ENTRIES
         return min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
 

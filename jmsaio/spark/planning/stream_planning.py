@@ -148,7 +148,6 @@ class StreamCursor:
 
 
 def _entry_before(place: Place, store: Stored) -> WireId | None:
-    """Return the last entry before a place; None if the topic has none."""
     if place.entry:
         return WireId(place.ledger, place.entry - 1)
     before = [ledger for ledger in store.ledgers if ledger.id < place.ledger and ledger.entries]
