@@ -52,8 +52,7 @@ class StreamCursor:
 
     admin: Admin
     subscription: str
-    _moved: dict[str, Place] = attrs.field(init=False, factory=dict)
-    _tried: dict[str, Place] = attrs.field(init=False, factory=dict)
+    _tried: dict[str, tuple[Place | None, bool]] = attrs.field(init=False, factory=dict)  # places, and whether moved
     _existing: set[str] = attrs.field(init=False, factory=set)
     _checked: bool = attrs.field(init=False, default=False)
 
@@ -77,8 +76,9 @@ class StreamCursor:
 
         own = await for_each(stores, one)
         self._checked = True
-        self._moved = {**places, **{topic: place for topic, place in own.items() if place is not None}}
-        return dict(self._moved)
+        begun = {**places, **{topic: place for topic, place in own.items() if place is not None}}
+        self._tried = {topic: (place, True) for topic, place in begun.items()}
+        return begun
 
     async def find_existing(self, topics: Iterable[str]) -> set[str]:
         """Return the topics that have the subscription; each is checked until it was found."""
@@ -101,15 +101,13 @@ class StreamCursor:
 
         async def one(topic: str) -> bool:
             place = start.get(topic)
-            tried = place is not None and self._tried.get(topic) == place
-            if (topic in self._existing and self._moved.get(topic) == place) or (tried and not again):
-                return True
+            tried, is_done = self._tried.get(topic, (None, False))
+            is_same = topic in self._tried and tried == place
+            if is_same and (not again or (is_done and topic in self._existing)):
+                return is_done
             last = None if place is None else _entry_before(place, stores[topic])
-            is_done = await self._try(topic, last, logging.DEBUG if tried else logging.WARNING)
-            if place is not None:
-                self._tried[topic] = place
-                if is_done:
-                    self._moved[topic] = place
+            is_done = await self._try(topic, last, logging.DEBUG if is_same else logging.WARNING)
+            self._tried[topic] = place, is_done
             return is_done
 
         done = await for_each(stores, one)

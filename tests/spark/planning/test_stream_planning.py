@@ -500,7 +500,7 @@ async def test_a_move_that_fails_is_a_warning_and_is_tried_again(seam: Seam, cap
     wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, StartPosition.EARLIEST)
     receiver = await seam.transport.open_receiver(wanted, lambda: None)
     for again in (True, False):
-        await cursor.move({topic: Place(ledger, 2)}, stored, again=again)
+        assert await cursor.move({topic: Place(ledger, 2)}, stored, again=again) == [topic]
         assert [record.levelname for record in caplog.records if "is not moved" in record.getMessage()] == ["WARNING"]
     await receiver.aclose(HANG)
     await cursor.move({topic: Place(ledger, 2)}, stored, again=False)
