@@ -14,12 +14,10 @@ import anyio
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, NotFoundError
-from jmsaio.maintenance.dead_letters import origin_of, require_admin
+from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve, short_name
 from jmsaio.model.topic_names import COPY_PREFIX, JOB_PREFIX, PROBE_TOPIC, split_partition
 from jmsaio.transport.administration import Admin, ConnectedConsumer, OpenTransaction, SubscriptionStats, TopicStats
-from jmsaio.transport.base import ReaderOptions, StartPosition, Transport
 from jmsaio.transport.subscriptions import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
@@ -27,10 +25,6 @@ from jmsaio.transport.waiting import together
 _AT_ONCE: Final = 16
 #: Prefixes of subscriptions that no application has: of jobs, copies, and readers of Pulsar's clients.
 _NOT_APPLICATIONS: Final = (JOB_PREFIX, COPY_PREFIX, "reader-")
-#: Number of messages of a backlog that are read to find out whether a topic has dead letters.
-_INSPECTED: Final = 20
-#: Maximum seconds to wait for the first of them: messages of an open transaction are not delivered.
-_PATIENCE: Final = 5.0
 #: Seconds without an acknowledgement after which a consumer that holds messages counts as idle.
 IDLE: Final = 10.0
 
@@ -152,58 +146,18 @@ async def find_shared(admin: Admin, topics: Iterable[str]) -> dict[str, list[str
     return found
 
 
-async def list_letters(
-    transport: Transport, configuration: Configuration
-) -> tuple[list[DestinationState], dict[str, JMSError]]:
-    """Return the subscriptions of ``jms.systemNamespace`` with dead letters, by name, and the topics not inspected.
+async def list_letters(admin: Admin, configuration: Configuration) -> list[DestinationState]:
+    """Return the subscriptions with messages of the topics of ``jms.systemNamespace`` that are named ...-DLQ.
 
-    A topic has dead letters if its name ends with -DLQ, or if one of a backlog's first messages has REAL_TOPIC.
+    Messages are counted, as by ``read_states``.
     """
-    admin, limiter = require_admin(transport), anyio.CapacityLimiter(_AT_ONCE)
-    waiting: dict[str, list[DestinationState]] = {}
+    found = []
     for state in await list_states(admin, configuration):
-        if state.subscription is not None and state.subscription.backlog:
-            waiting.setdefault(state.topic, []).append(state)
-    unread: dict[str, JMSError] = {}
-
-    async def inspect(topic: str, states: Sequence[DestinationState]) -> list[DestinationState]:
-        async with limiter:
-            try:
-                subscriptions = [one.subscription for one in states if one.subscription is not None]
-                oldest = max(subscriptions, key=lambda one: one.backlog).name
-                if not (topic.endswith("-DLQ") or await _has_letters(transport, configuration, topic, oldest)):
-                    return []
-                counted = [await count_messages(admin, topic, one) for one in subscriptions]
-            except NotFoundError:  # deleted meanwhile
-                return []
-            except JMSError as error:
-                unread[topic] = error
-                return []
-        return [attrs.evolve(one, subscription=each) for one, each in zip(states, counted, strict=True)]
-
-    found = await together(inspect(topic, states) for topic, states in waiting.items())
-    return [state for states in found for state in states], unread
-
-
-async def _has_letters(transport: Transport, configuration: Configuration, topic: str, subscription: str) -> bool:
-    if topic.startswith("non-persistent:") or topic.endswith("-RETRY"):  # Java's messages to be delivered later
-        return False
-    admin = require_admin(transport)
-    few = attrs.evolve(configuration.consumer, receiver_queue_size=_INSPECTED)
-    for part in await list_partitions(admin, topic):
-        cursor = await admin.cursor(part, subscription)
-        start = StartPosition.EARLIEST if cursor.mark_delete is None else cursor.mark_delete
-        options = ReaderOptions(part, few, start, inclusive=False)
-        reader = await transport.open_reader(options)
-        try:
-            records = await reader.read(_INSPECTED, min(_PATIENCE, configuration.operation_timeout))
-        finally:
-            with anyio.CancelScope(shield=True):
-                await reader.aclose(configuration.close_timeout)
-        left = (record for record in records if not cursor.is_acknowledged(record.message_id))
-        if any(origin_of(record.properties) is not None for record in left):
-            return True
-    return False
+        one = state.subscription
+        if one is not None and one.backlog and state.topic.endswith("-DLQ"):
+            with suppress(NotFoundError):  # deleted meanwhile
+                found.append(attrs.evolve(state, subscription=await count_messages(admin, state.topic, one)))
+    return found
 
 
 async def count_messages(admin: Admin, topic: str, stats: SubscriptionStats) -> SubscriptionStats:

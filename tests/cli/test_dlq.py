@@ -60,11 +60,11 @@ async def test_dead_letters_are_listed_with_their_number(
 
 
 @pytest.mark.small_namespace  # the list looks at all topics
-async def test_letters_are_found_by_what_they_say(
+async def test_letters_of_a_topic_that_a_policy_names_are_found(
     url: str, name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A policy names their topic freely; a batch counts as its messages; a topic whose letters are gone is left out."""
-    failed, subscribed = name("failed"), name("news")
+    """A batch counts as its messages; a topic whose letters are gone is left out."""
+    failed, subscribed = f"{name('failed')}-DLQ", name("news")
     policy: dict[str, Any] = {"dead_letter": {"max_redeliver_count": 1, "dead_letter_topic": failed}}
     config = load(url)
     async with jmsaio.connect(url, client_id="a", **policy) as connection, connection.create_session(MODE) as session:
