@@ -315,16 +315,16 @@ class Pausing:
             return False
         return True
 
-    async def changed(self, timeout: float, *, reopen: bool = False) -> None:
+    async def changed(self, timeout: float, *, abandon: bool = False) -> None:
         """Wait until a change in progress has ended, which cancelling does not abort; the timeout does.
 
-        The application has no more time to settle its records. ``reopen``: a change that waits for that still happens.
+        The application has no more time to settle its records; ``abandon`` ends a change that waits for that.
         """
         task = self._reopening
         if task is None:
             return
         self._patient_until = 0.0
-        if not (reopen or self.stopped):
+        if abandon and not self.stopped:
             self._must = False
         if not await wait_for(asyncio.wait([task]), timeout):
             await end([task], min(timeout, LINGER))

@@ -218,13 +218,13 @@ class PulsarReceiver:
         await self._unsubscribe(timeout)
 
     async def _unsubscribe(self, timeout: float) -> None:
-        await self._pausing.changed(timeout)
+        await self._pausing.changed(timeout, abandon=self._closed)
         await self._pausing.resume(timeout, prefetch=False)
         await self._natives.unsubscribe(timeout)
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         self._check()
-        await self._pausing.changed(timeout, reopen=True)
+        await self._pausing.changed(timeout)
         if self._pausing.stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         native_consumers = self._natives.moved_by(position)
@@ -236,8 +236,8 @@ class PulsarReceiver:
 
     async def stop(self, timeout: float) -> None:
         self._check()
-        await self._pausing.changed(timeout)
         if self._unacked.shared:
+            await self._pausing.changed(timeout, abandon=True)
             await self._pausing.stop(timeout)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
@@ -281,7 +281,7 @@ class PulsarReceiver:
         """Send acknowledgements and close the native consumers."""
         timeout = deadline - self._bridge.loop.time()
         try:
-            await self._pausing.changed(timeout / 2)
+            await self._pausing.changed(timeout / 2, abandon=True)
             if self._letters is not None:
                 await self._letters.aclose(timeout / 2)
         finally:

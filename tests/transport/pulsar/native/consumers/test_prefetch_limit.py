@@ -301,3 +301,20 @@ async def test_a_change_that_is_refused_ends_the_receiver() -> None:
             desk.receiver.receive(2)
     with pytest.raises(IllegalStateError, match="stopped"):
         await desk.receiver.seek(StartPosition.EARLIEST, HANG)
+
+
+@pytest.mark.parametrize("call", ["stop", "resume", "seek"])
+async def test_a_renewal_that_waits_for_the_application_survives_other_calls(call: str) -> None:
+    """Otherwise the broker would send too little for ever."""
+    desk = Desk(SubscriptionType.FAILOVER, config=ConsumerConfig(receiver_queue_size=4))
+    desk.consumers[0].queue.append(FakeMessage(0))
+    assert len(desk.receiver.receive(1)) == 1
+    desk.receiver.renew()
+    if call == "seek":
+        await desk.receiver.seek(StartPosition.EARLIEST, HANG)
+    else:
+        await getattr(desk.receiver, call)(HANG)
+    desk.receiver.acknowledge(desk.receiver._unacked.records)
+    with anyio.fail_after(HANG):
+        while len(desk.anew) < 2 or desk.receiver.stopped:
+            await asyncio.sleep(0.001)
