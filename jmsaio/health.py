@@ -62,7 +62,12 @@ class Health:
 
     def report(self) -> dict[str, Any]:
         """Return the body of an answer."""
-        return {"ready": self.ready, "connections": [_described(connection) for connection in self._connections]}
+        changes = [connection.last_change for connection in self._connections]
+        described = [
+            {"state": change.state.value, "error": None if change.error is None else str(change.error)}
+            for change in changes
+        ]
+        return {"ready": self.ready, "connections": described}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an HTTP request, or follow the server's start and end (ASGI 3.0)."""
@@ -80,11 +85,6 @@ class Health:
             status = 200 if path == "/live" or self.ready else 503
             body = json.dumps(self.report()).encode()
             await _answer(send, status, _JSON, b"" if scope["method"] == "HEAD" else body)
-
-
-def _described(connection: Connection) -> dict[str, str | None]:
-    change = connection.last_change
-    return {"state": change.state.value, "error": None if change.error is None else str(change.error)}
 
 
 async def _live(receive: Receive, send: Send) -> None:

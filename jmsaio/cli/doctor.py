@@ -19,7 +19,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown":
 
 
 @click.command()
-@broker_options(address=True, embedded=True)
+@broker_options(embedded=True)
 @click.option(
     "--need",
     type=click.Choice(["produce", "consume", "administer"]),

@@ -49,7 +49,7 @@ _watch = click.option(
 
 
 @click.command()
-@broker_options(address=True)
+@broker_options()
 @_watch
 @json_option
 async def queues(**options: Any) -> int:
@@ -61,7 +61,7 @@ async def queues(**options: Any) -> int:
 
 
 @click.command()
-@broker_options(address=True)
+@broker_options()
 @_watch
 @json_option
 async def topics(**options: Any) -> int:

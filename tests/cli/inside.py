@@ -18,7 +18,7 @@ async def run_inside(
     ``output`` replaces that of the arguments, which is JSON where nothing is a terminal.
     """
     with command.make_context(command.name, [*arguments]) as context:
-        given = {name: value for name, value in context.params.items() if name not in ("url", "settings", "address")}
+        given = {name: value for name, value in context.params.items() if name not in ("url", "settings")}
         if output is not None:
             given["output"] = output
         assert command.callback is not None

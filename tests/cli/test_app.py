@@ -81,7 +81,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
         (["send", "q", "x", "--priority", "10"], 2, "0<=x<=9"),
         (["send", "q", "-f", "/nonexistent/file"], 2, "No such file"),
         (["guide", "configurations"], 2, "did you mean 'configuration'"),
-        (["doctor", "pulsa://x"], 2, "not a broker URL"),
+        (["doctor", "-u", "pulsa://x"], 2, "not a broker URL"),
     ],
 )
 def test_a_users_mistake_is_one_sentence(
@@ -103,7 +103,7 @@ LONG = "x" * 5000
     [
         [LONG],
         ["guide", LONG],
-        ["doctor", LONG],
+        ["doctor", "-u", LONG],
         ["browse", "orders", "--count", LONG],
         ["broker", "logs", f"--lines={LONG}"],
         ["broker", "start", "--memory", LONG],

@@ -30,7 +30,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 
 def test_a_good_broker_has_a_line_for_each_check(found: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "pulsar://h", "--no-json"]) == 0
+    assert main(["doctor", "-u", "pulsar://h", "--no-json"]) == 0
     output = capsys.readouterr()
     assert len(output.out.splitlines()) == len(CHECKS)
     assert "ok       version: Pulsar 4.0.7" in output.out
@@ -58,7 +58,7 @@ def test_what_is_missing_comes_with_the_consequence_and_what_to_do(
 
 def test_a_right_that_is_not_needed_is_a_warning(found: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
     found |= {"produce": False}
-    assert main(["doctor", "pulsar://h", "--need", "consume", "--json"]) == 0
+    assert main(["doctor", "-u", "pulsar://h", "--need", "consume", "--json"]) == 0
     records = {record["check"]: record for record in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(records) == [check.name for check in CHECKS]
     assert records["produce"] == {
@@ -70,9 +70,9 @@ def test_a_right_that_is_not_needed_is_a_warning(found: dict[str, object], capsy
 
 
 def test_the_embedded_broker_needs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "memory://x", "--no-json"]) == 0
+    assert main(["doctor", "-u", "memory://x", "--no-json"]) == 0
     assert "nothing is needed" in capsys.readouterr().out
-    assert main(["doctor", "memory:", "--json"]) == 0
+    assert main(["doctor", "-u", "memory:", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "ok"
 
 
@@ -80,9 +80,8 @@ def test_wrong_usage_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.delenv("JMSAIO_URL", raising=False)
     for arguments, sentence in (
         ([], "no broker is configured"),
-        (["pulsar://h", "-u", "pulsar://h"], "give the URL once"),
-        (["pulsar://h?nosuch=1"], "nosuch"),
-        (["pulsar://h", "--need", "everything"], "everything"),
+        (["-u", "pulsar://h?nosuch=1"], "nosuch"),
+        (["-u", "pulsar://h", "--need", "everything"], "everything"),
     ):
         assert main(["doctor", *arguments]) == 2
         assert sentence in capsys.readouterr().err
@@ -92,7 +91,7 @@ def test_wrong_usage_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_real_brokers_are_examined(
     pulsar_broker: TestBroker, secure_broker: SecureBroker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["doctor", pulsar_broker.url, "--json"]) == 0
+    assert main(["doctor", "-u", pulsar_broker.url, "--json"]) == 0
     assert "secret" not in capsys.readouterr().out
     options = [f"{name}={value}" for name, value in secure_broker.options(params=secure_broker.token("guest")).items()]
     given = [word for option in options for word in ("-o", option)]
@@ -101,5 +100,5 @@ def test_real_brokers_are_examined(
     assert secure_broker.token("guest") not in output.out + output.err
     states = {record["check"]: record["state"] for record in map(json.loads, output.out.splitlines())}
     assert (states["broker"], states["produce"], states["filter"]) == ("ok", "missing", "unknown")
-    assert main(["doctor", "pulsar://127.0.0.1:1", "--no-json"]) == 1
+    assert main(["doctor", "-u", "pulsar://127.0.0.1:1", "--no-json"]) == 1
     assert "missing  broker: no broker answers" in capsys.readouterr().out

@@ -152,11 +152,6 @@ def test_the_embedded_broker_of_another_process_is_refused(
     assert "lives in one process only" in capsys.readouterr().err
 
 
-def test_two_urls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["queues", "pulsar://h", "-u", "pulsar://h"]) == 2
-    assert "once" in capsys.readouterr().err
-
-
 @pytest.mark.broker
 async def test_the_commands_on_a_real_broker(small_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     queue, url = f"states-{uuid.uuid4()}", small_url

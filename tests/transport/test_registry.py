@@ -104,7 +104,7 @@ def run_without(folder: Path, modules: tuple[str, ...], *arguments: str) -> subp
 @pytest.mark.parametrize(
     ("missing", "arguments"),
     [
-        (PULSAR_CLIENT, ["doctor", "memory:"]),
+        (PULSAR_CLIENT, ["doctor", "-u", "memory:"]),
         (PULSAR_CLIENT, ["demo"]),
         (UNIX, ["demo"]),
     ],

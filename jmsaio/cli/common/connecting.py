@@ -76,25 +76,20 @@ def full_name(name: str, topic: bool) -> str:
 CONNECT_TIMEOUT = 3.0
 
 
-def broker_options(*, address: bool = False, embedded: bool = False) -> Callable[[Command], Command]:
+def broker_options(*, embedded: bool = False) -> Callable[[Command], Command]:
     """Add the options that name and configure the broker, as the parameter ``source`` of ``read_connection``.
 
-    A command that is a coroutine function runs as by ``run``. With ``address``, the URL can also be an argument;
-    ``embedded`` as in ``read_connection``.
+    A command that is a coroutine function runs as by ``run``.
     """
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
         def with_source(*, url: str | None, settings: dict[str, str], **options: Any) -> Any:
-            argument = options.pop("address", None)
-            if argument and url:
-                raise click.UsageError("give the URL once: as an argument or with --url")
-            done = command(source=read_connection(argument or url, settings, embedded=embedded), **options)
+            done = command(source=read_connection(url, settings, embedded=embedded), **options)
             return run(done) if inspect.iscoroutine(done) else done
 
         return with_options(
             with_source,
-            *([click.argument("address", metavar="[URL]", required=False)] if address else []),
             click.option("-u", "--url", metavar="URL",
                          help="URL of the broker, or a JSON or TOML configuration file; default: $JMSAIO_URL."),
             click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE", callback=pairs,
