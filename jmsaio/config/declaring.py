@@ -190,6 +190,9 @@ def read_section(
                 read = written(option, {**getattr(base, option.field, {}), **flatten(group)})
                 if option.field:  # otherwise it is known by name only
                     result[option.field] = read
+    empty = [] if section is Section.CONNECTION else [name for name, value in rest.items() if value == {}]
+    for name in empty:
+        directory.find(name, section.value)  # flattened, an unknown name would be gone
     for name, value in flatten(rest).items():
         option, own = directory.find(name, section.value)
         read = given(option, value) if own else written(option, value)

@@ -12,7 +12,7 @@ from functools import partial
 
 from jmsaio.config.options import Kind, Option, Section, Status
 
-_F, _T, _I, _C, _M, _S, _L = Kind.FLAG, Kind.TEXT, Kind.INTEGER, Kind.CHOICE, Kind.MAP, Kind.SECRET, Kind.LIST
+_F, _T, _C, _M, _S, _L = Kind.FLAG, Kind.TEXT, Kind.CHOICE, Kind.MAP, Kind.SECRET, Kind.LIST
 _KEY_STORES = (
     "jmsaio reads PEM files, not Java's key stores. To convert trust.jks for tlsTrustCertsFilePath: "
     "`keytool -importkeystore -srckeystore trust.jks -destkeystore trust.p12 -deststoretype PKCS12 && "
@@ -32,10 +32,8 @@ _SSL_FACTORY = "org.apache.pulsar.common.util.DefaultPulsarSslFactory"
 _AUTH = "use authPlugin and authParams"
 
 
-def _row(
-    status: Status, section: Section, key: str, kind: Kind, default: object, doc: str, unit: str = "", *choices: str
-) -> Option:
-    return Option(key, section, kind, default, unit=unit, status=status, choices=choices, doc=doc)
+def _row(status: Status, section: Section, key: str, kind: Kind, default: object, doc: str, *choices: str) -> Option:
+    return Option(key, section, kind, default, status=status, choices=choices, doc=doc)
 
 
 _built, _refused = partial(_row, Status.BUILT), partial(_row, Status.NOT_BUILT)
@@ -56,7 +54,7 @@ CONNECTION = (
     _refused(_TOP, "tlsCiphers", _L, None, f"{_NONE}; limit the ciphers at the broker, and leave it out here"),
     _refused(_TOP, "tlsProtocols", _L, ("TLSv1.2", "TLSv1.3"),
              f"{_NONE}: both speak TLS 1.2 and 1.3; limit them at the broker, and leave it out here"),
-    _refused(_TOP, "sslFactoryPlugin", _C, None, "names a Java class; leave it out", "",
+    _refused(_TOP, "sslFactoryPlugin", _C, None, "names a Java class; leave it out",
              _SSL_FACTORY, f"com.datastax.oss.pulsar.jms.shaded.{_SSL_FACTORY}"),
     _refused(_TOP, "useKeyStoreTls", _F, False, _KEY_STORES),
     _refused(_TOP, "proxyServiceUrl", _T, None, _PROXY),
@@ -87,7 +85,7 @@ PRODUCER = (
     _built(_PRODUCER, "blockIfQueueFull", _F, None,
            "no effect: send always waits for room, without blocking the event loop"),
     _refused(_PRODUCER, "hashingScheme", _C, "JavaStringHash",
-             "JavaStringHash, Starlight's default, is used; leave it out in Java as well", "", "JavaStringHash"),
+             "JavaStringHash, Starlight's default, is used; leave it out in Java as well", "JavaStringHash"),
     _refused(_PRODUCER, "encryptionKeys", _L, None, _PLAIN),
     _refused(_PRODUCER, "cryptoKeyReader", _T, None, _PLAIN),
     *_accepted(_PRODUCER, "belongs to encryptionKeys", "cryptoFailureAction"),

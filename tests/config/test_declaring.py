@@ -149,3 +149,10 @@ def test_a_section_is_read_by_both_spellings_and_suggests_the_nearest_name() -> 
     }
     with pytest.raises(ConfigurationError, match=r"ackTimeoutMilis'; did you mean 'consumerConfig\.ackTimeoutMillis"):
         read_section(Section.CONSUMER, {"ackTimeoutMilis": 5})
+
+
+@pytest.mark.parametrize("name", ["negative_ack_backoff", "negativeAckRedeliveryBackoff"])
+def test_an_unknown_name_is_refused_even_if_its_value_is_an_empty_map(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"unknown option .*unknwon"):
+        ConsumerConfig().merge({name: {"unknwon": {}}})
+    assert ConsumerConfig().merge({"properties": {}}) == ConsumerConfig()
