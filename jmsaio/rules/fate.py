@@ -93,7 +93,6 @@ class GiveBackDelays:
         return float(min(grown, max(self.longest, self.first)))
 
     def forget(self, message_id: WireId) -> None:
-        """Forget a settled message."""
         self._times.pop(message_id, None)
 
 

@@ -43,15 +43,7 @@ _NEXT: dict[tuple[State, Event], State] = {
 
 
 def advance(state: State, event: Event, what: str) -> State:
-    """Return the state after ``event``.
-
-    Args:
-        state: state before.
-        what: the object's name for the error.
-
-    Raises:
-        ObjectClosedError: the object is closed or closing.
-    """
+    """Return the state after ``event``; raise ObjectClosedError if ``what`` is closed or closing."""
     after = _NEXT.get((state, event))
     if after is None:
         raise ObjectClosedError(f"{event.value} on a {what} that is {state.value}; create a new one")

@@ -285,11 +285,9 @@ def step_all(states: bytearray, event: RecordEvent) -> list[int]:
 
 
 def arrived(size: int, left: int | None = None) -> bytearray:
-    """Return the states of an entry that is not known.
+    """Return the states of a new entry with ``size`` records.
 
-    Args:
-        size: number of its records.
-        left: the broker's ack set as a number: bit ``i`` is set if record ``i`` is not acknowledged; None: all are.
+    ``left`` is the broker's ack set: bit ``i`` is set if record ``i`` is not acknowledged; None: all are.
     """
     if left is None:
         return bytearray((QUEUED,)) * size
@@ -302,12 +300,10 @@ def _bits(left: int | None, size: int) -> str:
 
 
 def arrived_again(states: bytearray, left: int | None = None) -> tuple[list[int], list[int]]:
-    """Process the arrival of an entry that is known, with the same publish time.
+    """Process the arrival of an entry that is known, with the same publish time; ``left`` as for ``arrived``.
 
-    The permits of all records but those to queue are free. Arguments as for ``arrived``.
-
-    Returns:
-        The indexes of the records to queue, and of those to acknowledge again.
+    Returns the indexes of the records to queue, and of those to acknowledge again. The permits of all records but those
+    to queue are free.
     """
     queued, repeated = [], []
     for index, (state, bit) in enumerate(zip(states, _bits(left, len(states)), strict=True)):
@@ -364,11 +360,9 @@ def forgettable(states: bytearray) -> bool:
 
 
 def redelivery_count(failures: int, broker: int, returns: int) -> int:
-    """Return the redelivery count to hand out.
+    """Return the redelivery count to hand out, from the record's ``failures`` here.
 
-    Args:
-        failures: the record's count here.
-        broker: the broker's count of its entry, which includes every return, also of a neighbour or of unseen records.
-        returns: how often this client had the broker redeliver the entry.
+    The ``broker``'s count of its entry includes every return, also of a neighbour or of unseen records; ``returns`` is
+    how often this client had the broker redeliver the entry.
     """
     return failures + max(0, broker - returns)

@@ -33,9 +33,7 @@ def java_string_hash(text: str) -> int:
 def make_turns(mode: str, uniform: Callable[[], float]) -> Iterator[int]:
     """Return the numbers that choose the partition of records without a group id, modulo the number of partitions.
 
-    Args:
-        mode: ``RoundRobinPartition``, all in turn, or ``SinglePartition``, one for all (``messageRoutingMode``).
-        uniform: returns random numbers in [0, 1).
+    ``messageRoutingMode``: ``RoundRobinPartition``, all in turn, or ``SinglePartition``, a random one for all.
     """
     return repeat(math.floor(uniform() * 2**31)) if mode == "SinglePartition" else count()
 
@@ -56,9 +54,7 @@ def partition_of(
 def linear_partition(priority: int, partitions: int, uniform: float) -> int:
     """Return the partition for a priority, priorities spread evenly; a higher partition is a higher priority.
 
-    Args:
-        priority: 0 to 9; anything else counts as the nearest of them.
-        uniform: a random number in [0, 1), which spreads one priority over its partitions.
+    A priority outside 0 to 9 counts as the nearest. ``uniform``, random in [0, 1), spreads one over its partitions.
     """
     if partitions == 2:
         return 0 if priority <= _DEFAULT_PRIORITY else 1
@@ -86,16 +82,10 @@ def non_linear_partition(priority: int, partitions: int, uniform: float) -> int:
 def make_route(
     mapping: str | None, sticky: bool, uniform: Callable[[], float]
 ) -> Callable[[OutgoingRecord, int], int | None]:
-    """Return the function that chooses a partition for a sender.
+    """Return the function that chooses a partition for a sender; None lets the transport choose the next in turn.
 
-    Args:
-        mapping: ``linear`` or ``non-linear`` if JMS priority is enabled, else None.
-        sticky: whether records of a transaction go to one partition (``jms.transactionsStickyPartitions``).
-        uniform: returns random numbers in [0, 1).
-
-    Returns:
-        A function of record and partition count; it returns None to let the transport choose the next in turn. As in
-        Starlight, priority overrides the group id.
+    ``mapping`` is ``linear`` or ``non-linear`` if JMS priority is enabled. As in Starlight, priority overrides the
+    group id. ``sticky``: records of a transaction go to one partition (``jms.transactionsStickyPartitions``).
     """
     by_priority = {None: None, "linear": linear_partition, "non-linear": non_linear_partition}[mapping]
 

@@ -202,12 +202,7 @@ class TopicStats:
 
 @attrs.frozen
 class SubscriptionActivity:
-    """Activity of one subscription.
-
-    Attributes:
-        consumers: number of connected consumers.
-        last: last activity in milliseconds since the epoch; None if unknown.
-    """
+    """Number of connected consumers of a subscription, and its last activity in ms since the epoch; None if unknown."""
 
     consumers: int
     last: int | None
@@ -260,7 +255,11 @@ class Browsable(Protocol):
 
 
 class Admin(Browsable, Protocol):
-    """Administration of the broker. Unknown topics and subscriptions raise NotFoundError."""
+    """Administration of the broker. Unknown topics and subscriptions raise NotFoundError.
+
+    Other refusals and failures of the broker are JMSSecurityError, without the required permission, and AdminError.
+    Cancelling a call that only reads changes nothing.
+    """
 
     @property
     def address(self) -> str:
@@ -290,80 +289,40 @@ class Admin(Browsable, Protocol):
     async def log(self, topic: str) -> TopicLog:
         """Return the storage of a topic without partitions, or of one partition.
 
-        Raises:
-            InvalidDestinationError: the topic has partitions (request them one by one) or is not persistent.
-            NotFoundError: the topic does not exist.
-            JMSSecurityError: no permission to read its statistics.
-            AdminError: the broker failed.
-
-        Cancelling changes nothing.
+        Raises InvalidDestinationError: the topic has partitions (request them one by one) or is not persistent.
         """
 
     async def held_back(self, topic: str) -> OpenTransaction | None:
-        """Return the open transaction that holds back a topic without partitions, or one partition; None without one.
+        """Return the open transaction that holds back a topic without partitions, or one partition, as ``log``.
 
-        Also None if the rights to read that are missing.
-
-        Raises:
-            As ``log``.
-
-        Cancelling changes nothing.
+        None without one, or if the rights to read that are missing.
         """
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
-        """Return the ledgers of a topic without partitions, or of one partition, oldest first, in one call.
-
-        Raises:
-            As ``log``.
-
-        Cancelling changes nothing.
-        """
+        """Return the ledgers of a topic without partitions, or of one partition, oldest first; one call, as ``log``."""
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
         """Return the names of the entry filters that the broker applies to messages for consumers of a topic.
 
-        Raises:
-            NotFoundError: the topic does not exist.
-            JMSSecurityError: no permission to read them; only an administrator of the tenant has it.
-            AdminError: the broker failed.
+        Only an administrator of the tenant has the permission to read them.
         """
 
     async def schemas(self, topic: str) -> list[Schema]:
-        """Return all versions of a topic's schema (shared by its partitions), oldest first; empty without a schema.
-
-        Raises:
-            JMSSecurityError: no permission to read them.
-            AdminError: the broker failed.
-        """
+        """Return all versions of a topic's schema (shared by its partitions), oldest first; empty without a schema."""
 
     async def schema(self, topic: str, version: int) -> Schema:
-        """Return a version of a topic's schema (shared by its partitions).
-
-        Raises:
-            NotFoundError: the schema does not exist.
-            JMSSecurityError: no permission to read it.
-            AdminError: the broker failed.
-        """
+        """Return a version of a topic's schema (shared by its partitions); NotFoundError if there is none."""
 
     async def entry(self, topic: str, message_id: WireId) -> StoredEntry:
         """Return what is known of a stored entry; the index of ``message_id`` in a batch is ignored.
 
-        Raises:
-            NotFoundError: the topic does not exist.
-            AdminError: the entry does not exist (any more), or the broker failed.
+        Raises AdminError: the entry does not exist (any more).
         """
 
     async def first_since(self, topic: str, time: int) -> WireId:
-        """Return the id of the first entry published at ``time`` or later, else the one after the last entry.
+        """Return the id of the first entry published at ``time`` (in ms since the epoch) or later.
 
-        Args:
-            topic: full name of a topic without partitions, or of one partition.
-            time: in ms since the epoch.
-
-        Raises:
-            NotFoundError: the topic does not exist.
-            JMSSecurityError: no permission to peek at its messages.
-            AdminError: the topic has partitions, or the broker failed.
+        It is the one after the last entry if there is none. For a topic without partitions, or one partition.
         """
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
@@ -371,20 +330,14 @@ class Admin(Browsable, Protocol):
 
         The cursor only moves forward: a ``message_id`` before it changes nothing. Every subscription type is
         supported, with or without consumers; records already sent to a consumer can still reach its application. A
-        batch is one entry and is acknowledged as a whole. When the call returns, the cursor has moved.
-
-        Args:
-            topic: full name of a topic without partitions, or of one partition.
-            subscription: name of the subscription.
-            message_id: id of the last entry to acknowledge; its index in a batch is ignored.
+        batch is one entry and is acknowledged as a whole: an index in ``message_id`` is ignored. When the call returns,
+        the cursor has moved.
 
         Raises:
             AdminError: with status 409, ``message_id`` is after the topic's last entry, and nothing has changed. With
                 another status the broker failed, and the cursor might have moved.
             IllegalArgumentError: ``message_id`` is in another partition.
             InvalidDestinationError: the topic has partitions; advance them one by one.
-            NotFoundError: the topic or subscription does not exist.
-            JMSSecurityError: no permission.
 
         Cancelling leaves the cursor unchanged or at ``message_id``; the call can be repeated.
         """
@@ -403,11 +356,7 @@ class Admin(Browsable, Protocol):
 
 
 def check_partition(topic: str, message_id: WireId) -> None:
-    """Check that an id is in the partition ``topic``; an id without a partition is valid for any.
-
-    Raises:
-        IllegalArgumentError: it is in another partition.
-    """
+    """Raise IllegalArgumentError if an id is not in the partition ``topic``; one without a partition is valid."""
     index = split_partition(topic)[1]
     if message_id.partition not in (-1, index):
         raise IllegalArgumentError(f"message id {message_id} is of partition {message_id.partition}, not of {topic}")

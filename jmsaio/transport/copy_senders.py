@@ -55,12 +55,7 @@ class CopySenders:
     _schemas: dict[tuple[str, bytes], Schema] = attrs.field(init=False, factory=dict)
 
     async def schema_of(self, record: ReceivedRecord) -> Schema | None:
-        """Return the schema of a received message; None without one.
-
-        Raises:
-            NotFoundError: it does not exist, or there is no REST interface to read it.
-            JMSSecurityError, AdminError: it can't be read.
-        """
+        """Return the schema of a received message; None without one. Raises JMSError if it can't be read."""
         version, topic = record.schema_version, split_partition(record.topic)[0]
         if not version:
             return None
@@ -77,10 +72,7 @@ class CopySenders:
         return None if schema.type in _UNTYPED else schema
 
     async def missing(self, topic: str, source: str, before: Schema | None = None) -> list[Schema]:
-        """Return the schemas of the topic ``source`` that ``topic`` does not have, oldest first, up to ``before``.
-
-        Raises JMSSecurityError or AdminError: they can't be read.
-        """
+        """Return the schemas of the topic ``source`` that ``topic`` does not have, oldest first, up to ``before``."""
         if self._admin is None:
             return []
         schemas = [one for one in await self._admin.schemas(split_partition(source)[0]) if one.type not in _UNTYPED]
@@ -90,21 +82,15 @@ class CopySenders:
         return [one for one in schemas if one not in known]
 
     async def register(self, topic: str, schemas: Iterable[Schema]) -> None:
-        """Register schemas with a topic. Cancelling leaves the schemas registered so far.
-
-        Raises TransportError: the broker or pulsar-client refuses one: error code IncompatibleSchema.
-        """
+        """Register schemas with a topic. Raises TransportError if one is refused: error code IncompatibleSchema."""
         for schema in schemas:
             await (await self._open(topic, schema)).aclose(self._close_timeout)
 
     async def sender(self, topic: str, copy: OutgoingRecord, schema: Schema | None, source: str) -> Sender:
         """Return the sender for a copy of a record of the topic ``source``.
 
-        Raises:
-            TransportError: the topic refuses the schema: error code IncompatibleSchema.
-            JMSError: as ``Transport.open_sender`` and ``reopening``; records in flight have no outcome in time.
-
-        Cancelling: an outdated sender closes nevertheless.
+        Raises TransportError if the topic refuses the schema (error code IncompatibleSchema), JMSError if none can be
+        opened. Cancelling: an outdated sender closes all the same.
         """
         key = topic, schema
         sender = self._senders.get(key)
@@ -133,7 +119,6 @@ class CopySenders:
         return await self._open_sender(topic, attrs.evolve(self._options, config=config, schema=schema))
 
     async def _close(self, key: tuple[str, Schema | None]) -> None:
-        """Close a sender after everything sent has an outcome."""
         sender = self._senders[key]
         await sender.drain(self._options.config.send_timeout or LONGEST_WAIT)
         del self._senders[key]

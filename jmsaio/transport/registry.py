@@ -12,14 +12,12 @@ from jmsaio.transport.base import Transport
 
 
 async def open_transport(config: Configuration) -> Transport:
-    """Connect to the configuration's broker. Only the transport in use is imported.
+    """Connect to the configuration's broker; only the transport in use is imported. Cancelling leaves nothing open.
 
     Raises:
         BrokerUnavailableError: the broker does not answer within ``config.connect_timeout`` seconds.
         JMSSecurityError: it refuses the credentials.
         ConfigurationError: an option is invalid for this transport.
-
-    Cancelling leaves nothing open.
     """
     module = import_module(config.transport_entry.module)
     transport: Transport = await module.open_transport(config)
@@ -29,14 +27,8 @@ async def open_transport(config: Configuration) -> Transport:
 async def collect_facts(config: Configuration, topic: str | None) -> dict[str, Any]:
     """Collect facts about a broker that is not embedded, as ``jmsaio.maintenance.diagnosis.Facts.found`` lists them.
 
-    Args:
-        config: configuration of the client.
-        topic: full name of an existing topic to open a producer and a reader of; None: one that stores nothing.
-
-    Raises:
-        ConfigurationError: an option is invalid, such as ``authPlugin``, or the transport is not installed.
-
-    Cancelling closes everything that was opened.
+    A producer and a reader of ``topic``, which exists, are opened, or else of one that stores nothing. Raises
+    ConfigurationError: an option is invalid, or the transport is not installed.
     """
     module = import_module(config.transport_entry.module)
     found: dict[str, Any] = await module.collect_facts(config, topic)
@@ -45,10 +37,7 @@ async def collect_facts(config: Configuration, topic: str | None) -> dict[str, A
 
 @asynccontextmanager
 async def connected(config: Configuration) -> AsyncIterator[Transport]:
-    """Open a transport for a block, and close it afterwards within ``config.close_timeout`` seconds.
-
-    Raises as ``open_transport``.
-    """
+    """Open a transport for a block, as ``open_transport``; then close it within ``config.close_timeout`` seconds."""
     transport = await open_transport(config)
     try:
         yield transport

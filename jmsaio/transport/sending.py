@@ -20,10 +20,8 @@ LONGEST_WAIT: Final = 300.0
 def sends_by_group(configuration: Configuration, destination: Destination) -> bool:
     """Return whether a batch must hold messages of one group id only, because consumers share them by group id.
 
-    A broker delivers a batch whole, to the consumer of its first message's group.
-
-    Raises:
-        ConfigurationError: the destination's own ``jms.queueSubscriptionType`` is invalid.
+    A broker delivers a batch whole, to the consumer of its first message's group. Raises ConfigurationError: the
+    destination's own ``jms.queueSubscriptionType`` is invalid.
     """
     if isinstance(destination, Queue):
         written = resolve(destination, configuration.system_namespace).queue_type
@@ -36,11 +34,7 @@ def sender_options(
 ) -> SenderOptions:
     """Create the options of a sender from the configuration.
 
-    Args:
-        configuration: uses its ``producer`` and its window limits.
-        route: as ``SenderOptions.route``.
-        settled: as ``SenderOptions.settled``.
-        by_group: whether each batch holds messages of one group id, whatever ``producerConfig.batcherBuilder`` is.
+    With ``by_group`` each batch holds messages of one group id, whatever ``producerConfig.batcherBuilder`` is.
     """
     config = configuration.producer
     return SenderOptions(
@@ -58,13 +52,9 @@ def longest_wait(configuration: Configuration) -> float:
 
 
 async def has_room(sender: Sender, configuration: Configuration) -> bool:
-    """Wait for room; ``Sender.ready`` itself has no time limit if ``sendTimeoutMs`` sets none.
+    """Wait for room, as ``Sender.ready``, which has no time limit of its own if ``sendTimeoutMs`` sets none.
 
-    Returns:
-        False if the broker has confirmed nothing for ``longest_wait`` seconds.
-
-    Raises:
-        As ``Sender.ready``.
+    Returns False if the broker has confirmed nothing for ``longest_wait`` seconds.
     """
     try:
         async with asyncio.timeout(longest_wait(configuration)):
@@ -77,8 +67,7 @@ async def has_room(sender: Sender, configuration: Configuration) -> bool:
 async def drain(sender: Sender, configuration: Configuration) -> None:
     """Wait until every record has an outcome: for the send time-out, or ``LONGEST_WAIT`` seconds without one.
 
-    Raises:
-        OperationTimeoutError: a record has none by then.
+    Raises OperationTimeoutError if one has none by then.
     """
     await sender.drain(configuration.producer.send_timeout or LONGEST_WAIT)
 
@@ -104,9 +93,7 @@ class SequenceIds:
     def checked(self, number: int) -> int:
         """Return ``number`` if a record can be sent with it.
 
-        Raises:
-            IllegalStateError: the sender sends batches.
-            IllegalArgumentError: ``number`` is negative, or above 2**63 - 1.
+        Raises IllegalStateError if the sender sends batches, IllegalArgumentError if it is negative or above 2**63 - 1.
         """
         if self.batching:
             raise IllegalStateError(

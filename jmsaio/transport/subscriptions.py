@@ -30,13 +30,7 @@ async def list_topics(admin: Browsable, resolved: Resolved | Subscription) -> li
     """Return the full names of the topics of a destination or subscription, without partitions.
 
     Listed topics keep the order of the list, and need not exist. Topics matched by a pattern exist now, and are sorted
-    by name.
-
-    Raises:
-        InvalidDestinationError: the pattern is not a regular expression.
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing.
+    by name. Raises InvalidDestinationError: the pattern is not a regular expression.
     """
     if resolved.pattern is None:
         return list(resolved.topics)
@@ -47,11 +41,6 @@ async def list_partitions(admin: Browsable, topic: str) -> list[str]:
     """Return the full names of a topic's partitions in the order of their indexes, or its own if it has none.
 
     Empty if the topic does not exist.
-
-    Raises:
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing.
     """
     try:
         count = await admin.partitions(topic)
@@ -64,9 +53,6 @@ async def list_matching(admin: Browsable, pattern: str) -> list[str]:
     """Return the full names of the topics without partitions, and of the partitions, that match a pattern, sorted.
 
     The number of calls does not depend on the number of topics. A partition that never had a client can be missing.
-
-    Raises:
-        As ``list_topics``.
     """
     fits = topic_pattern(pattern).fullmatch
     names = set(await admin.topics("/".join(pattern.split("/")[2:4])))
@@ -85,26 +71,14 @@ _PASSING_ANSWERS = ("Subscription Busy", "Can't find owner", "Failed to find own
 async def precreate(
     transport: Transport, config: Configuration, topic: str, subscription: str, timers: LoopTimers
 ) -> bool:
-    """Create a queue's subscription at the topic's beginning, if it is missing.
+    """Create a queue's subscription at the topic's beginning; return False if it existed, or if that is unknown.
 
     Transient failures are retried every second. All attempts together are limited by
     ``jms.waitForServerStartupTimeout``, or by ``operationTimeoutMs`` if that is shorter and the broker does not answer
-    at all. With 0 there is one attempt.
+    at all. With 0 there is one attempt. Without an admin interface, a consumer is opened and closed. Cancelling can
+    leave the subscription, which does no harm.
 
-    Args:
-        transport: transport whose admin interface is used; without one, a consumer is opened and closed.
-        topic: full topic name.
-        subscription: the queue's subscription.
-        timers: timers on the transport's clock.
-
-    Returns:
-        True if it was missing; False if it existed, or if this is unknown, without the admin interface.
-
-    Raises:
-        TransportError: the broker refuses, or did not finish in time.
-        JMSSecurityError: no permission.
-
-    Cancelling can leave the subscription, which does no harm.
+    Raises TransportError: the broker refuses, or did not finish in time; JMSSecurityError: no permission.
     """
     begun, limit = timers.clock.steady(), config.wait_for_server_startup_timeout
     last: JMSError | None = None
@@ -140,7 +114,6 @@ async def precreate(
 
 
 def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.RetryCallState) -> bool:
-    """Return whether the next attempt would be too late."""
     error = None if state.outcome is None else state.outcome.exception()
     limit = config.wait_for_server_startup_timeout
     if is_away(error):

@@ -29,11 +29,6 @@ class MemoryTransaction:
     """A transaction and its work, aborted after ``timeout`` seconds.
 
     All methods except ``commit`` and ``abort`` are called with the broker's lock held.
-
-    Attributes:
-        failure: the reason why it can't be committed, or None.
-        acknowledged: records acknowledged in it: subscription and record number.
-        waiting: number of accepted sends waiting for memory.
     """
 
     __slots__ = ("_broker", "_sent", "_timer", "_woken", "acknowledged", "failure", "state", "waiting")

@@ -59,12 +59,7 @@ class SendFault:
 
 @attrs.define
 class Faults:
-    """Pending faults, each used once, in the order of adding.
-
-    Attributes:
-        lost_acknowledgements: number of the next acknowledged records to ignore.
-        lost_commits: number of the next commits to leave unanswered.
-    """
+    """Pending faults, each used once, in the order of adding: of sends, acknowledgements and commits."""
 
     sends: deque[SendFault] = attrs.field(factory=deque)
     lost_acknowledgements: int = 0
@@ -134,7 +129,6 @@ class Broker:
     """An embedded broker.
 
     Args:
-        name: name of the broker, as in ``memory://name``.
         clock: clock of the broker; default: the clock of its clients' event loop.
 
     Attributes:
@@ -144,11 +138,8 @@ class Broker:
         used: bytes of the stored records.
         logs: topics without partitions, and partitions, by full name.
         partitioned: number of partitions of partitioned topics.
-        schemas: the versions of topics' schemas, by the topic's full name.
-        watchers: receivers with a pattern.
         down: whether it is unreachable, for tests.
         filters: whether it emulates Starlight's filter plugin.
-        blocked: senders waiting for memory.
         deduplicates: whether it discards records whose sequence id their producer has sent before.
         disturbed: whether senders must use the general path: it is down, faults of sends are pending, or it
             deduplicates.
@@ -212,10 +203,7 @@ class Broker:
         return logs
 
     def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the version of a topic's schema; a new schema is added, without a check of its compatibility.
-
-        Raises TransportError: the topic has a schema of another type.
-        """
+        """Return the version of a topic's schema; a new one is added unless the topic has one of another type."""
         versions = self.schemas.setdefault(split_partition(topic)[0], [])
         if schema not in versions:
             if versions and versions[-1].type != schema.type:
@@ -329,9 +317,7 @@ class Broker:
     ) -> None:  # fmt: skip
         """Store a copy of ``record`` in a dead-letter topic, which keeps it until a subscription receives it.
 
-        Args:
-            kept_by: name of the dead-letter topic's subscription, created if missing; None: none is.
-            properties: replace the record's.
+        ``kept_by`` names the subscription to create there, if it is missing; ``properties`` replace the record's.
         """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned

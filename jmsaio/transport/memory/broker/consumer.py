@@ -62,12 +62,10 @@ class Consumer:
         queue: records sent to it that the application has not received; the free places are its permits.
         capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.
         held: records that the application received and has not settled, by number.
-        aside: records that were set aside.
         ack_deadlines: with an ack timeout, due times for the redelivery of received records.
         waiting: numbers of the records that it returned with a delay.
         parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
         stopped: whether it is sent nothing; it keeps the records it holds.
-        dead_after: redelivery count above which a record is moved to the dead letters.
     """
 
     _dispatcher: Dispatcher

@@ -164,11 +164,7 @@ class Partition:
     Attributes:
         ledger: number unique among the broker's past and present logs.
         partition: index of the partition, -1 for a topic without.
-        next: number of the next record.
         listeners: subscriptions and readers.
-        subscribed: number of subscriptions.
-        senders: open senders by their names.
-        terminated: whether it accepts no more records.
         keeps_unread: whether records are kept without a subscription, as dead letters must be.
         sequence_ids: highest sequence id by producer name, while the broker deduplicates.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_right
 from collections import OrderedDict
 from typing import Protocol
 
@@ -14,8 +13,6 @@ from jmsaio.transport.memory.broker.partition import StoredRecord
 #: Maximum number of records parked for key-shared consumers without permits; Pulsar's
 #: ``keySharedLookAheadMsgInReplay``.
 LOOK_AHEAD = 20_000
-#: Points of each key-shared consumer on the ring of key hashes.
-_POINTS = 100
 
 
 class Policy(Protocol):
@@ -135,36 +132,21 @@ class ByKey(Policy):
     follows = True
 
     def __init__(self) -> None:
-        self._ring: list[tuple[int, Consumer]] = []
-        self._points: list[int] = []
         self._turn = RoundRobin()
         self._consumers: list[Consumer] = []
         self._owners: dict[str, tuple[Consumer, int]] = {}
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """Add a consumer to the ring; keys of held records keep their consumer."""
+        """Add a consumer; keys of held records keep theirs."""
         self._consumers.append(consumer)
         self._turn.joined(consumer)
-        self._arrange()
         return None
 
     def left(self, consumer: Consumer) -> None:
-        """Remove a consumer from the ring."""
         self._consumers.remove(consumer)
         self._turn.left(consumer)
-        self._arrange()
         # its keys are released, even if an open transaction still holds their records
         self._owners = {key: owned for key, owned in self._owners.items() if owned[0] is not consumer}
-
-    def _arrange(self) -> None:
-        ring = [
-            (zlib.crc32(f"{consumer.number:08d}:{point}".encode()), consumer.number, consumer)
-            for consumer in self._consumers
-            for point in range(_POINTS)
-        ]
-        ring.sort(key=lambda entry: entry[:2])
-        self._ring = [(point, consumer) for point, _, consumer in ring]
-        self._points = [point for point, _, _ in ring]
 
     def room(self, consumer: Consumer) -> None:
         self._turn.room(consumer)
@@ -174,14 +156,14 @@ class ByKey(Policy):
         key = record.key
         if key is None:
             return self._turn.pick(record)
-        if not self._ring:
+        consumers = self._consumers
+        if not consumers:
             return None
         owner, count = self._owners.get(key, (None, 0))
         if owner is None:
-            place = bisect_right(self._points, zlib.crc32(key.encode("utf-8", "surrogatepass")))
-            owner = self._ring[place % len(self._ring)][1]
+            owner = consumers[zlib.crc32(key.encode("utf-8", "surrogatepass")) % len(consumers)]
         full = len(owner.queue) >= owner.capacity
-        if full and sum(len(consumer.parked) for consumer in self._consumers) >= LOOK_AHEAD:
+        if full and sum(len(consumer.parked) for consumer in consumers) >= LOOK_AHEAD:
             return None
         self._owners[key] = (owner, count + 1)
         return owner
