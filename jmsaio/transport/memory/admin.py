@@ -45,7 +45,6 @@ class MemoryAdmin:
 
     @contextmanager
     def _reachable(self) -> Iterator[None]:
-        """Hold the broker's lock, unless the broker is down."""
         with self._broker.lock:
             self._broker.check_up()
             yield
@@ -198,7 +197,6 @@ class MemoryAdmin:
             return dict(self._find(topic, name)[0].properties)
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
-        """Replace the properties; a selector among them must be one of JMS."""
         check_playable(properties)
         with self._broker.lock:
             for subscription in self._find(topic, name):

@@ -64,7 +64,6 @@ class MemoryReader:
         return cast("list[ReceivedRecord]", records)
 
     def _has_some(self) -> bool:
-        """Return whether records are available; otherwise arm, or raise if there will be none."""
         with self._broker.lock:
             if self._tail.backlog and not self._broker.down:
                 return True

@@ -132,7 +132,6 @@ class MemoryReceiver:
             self._attach(log, subscription, size)
 
     def _attach(self, log: Partition, subscription: BrokerSubscription, size: int) -> None:
-        """Join a subscription; while the receiver is stopped, the new consumer receives nothing."""
         consumer = subscription.join(self, self._wanted.type, self._wanted.config, size, self._wanted.metadata)
         self._attached[log] = Attachment(subscription, consumer)
         self._note()
@@ -152,7 +151,6 @@ class MemoryReceiver:
         return size
 
     def discovered(self, topic: str, logs: list[Partition]) -> None:
-        """Join the subscription on a new topic that matches the pattern."""
         with suppress(ConsumerBusyError):  # as in Pulsar: topics without conflict are consumed
             self._join(logs)
 
@@ -171,7 +169,6 @@ class MemoryReceiver:
         self._detach(keep=True)
 
     def reconnect(self) -> None:
-        """Join all subscriptions again that were left because of a lost connection and still exist."""
         reason: JMSError | None = None
         for log, each in list(self._attached.items()):
             subscription, consumer = each.subscription, each.consumer
@@ -226,7 +223,6 @@ class MemoryReceiver:
             raise ObjectClosedError(f"the receiver of subscription {shown(self._wanted.name)} is closed")
 
     def _receive_in_turn(self, limit: int) -> list[StoredRecord]:
-        """Return records of several topics: an equal share of each in turn, then as many as fit."""
         consumers = [each.consumer for each in self._attached.values()]
         records: list[StoredRecord] = []
         if not consumers:
@@ -241,7 +237,6 @@ class MemoryReceiver:
         return records
 
     def _attachments(self, records: Sequence[SetAside]) -> Iterator[tuple[Attachment, StoredRecord]]:
-        """Yield the records of subscriptions that still exist."""
         self._check_open()
         for record in cast("Sequence[StoredRecord]", records):
             each = self._attached.get(record.log)
@@ -369,6 +364,5 @@ class MemoryReceiver:
         return self._closed
 
     def abandon(self) -> None:
-        """Close at once. With the lock held."""
         self._closed = True
         self._detach()

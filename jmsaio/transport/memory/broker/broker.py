@@ -66,7 +66,6 @@ class Faults:
     lost_commits: int = 0
 
     def next_send(self, topic: str) -> SendFault | None:
-        """Remove and return the next fault of a send to ``topic``; None if there is none."""
         for fault in self.sends:
             if fault.topic is None or fault.topic == topic:
                 self.sends.remove(fault)
@@ -74,14 +73,12 @@ class Faults:
         return None
 
     def loses_acknowledgement(self) -> bool:
-        """Return whether the next acknowledgement is lost, and count it."""
         if not self.lost_acknowledgements:
             return False
         self.lost_acknowledgements -= 1
         return True
 
     def loses_commit(self) -> bool:
-        """Return whether the answer to the next commit is lost, and count it."""
         if not self.lost_commits:
             return False
         self.lost_commits -= 1
@@ -222,7 +219,6 @@ class Broker:
         return [self.logs[topic]]
 
     def check_unpartitioned(self, topic: str, instead: str) -> None:
-        """Raise InvalidDestinationError if a topic has partitions; ``instead`` is the hint for the error."""
         if topic in self.partitioned:
             raise InvalidDestinationError(f"{brief(topic)} has partitions: {instead}")
 
@@ -233,7 +229,6 @@ class Broker:
         return self.find(topic)
 
     def create(self, topic: str, partitions: int) -> bool:
-        """Create a topic; return False if it exists."""
         if "://" not in topic or topic.count("/") < 4 or topic.endswith("/"):
             raise InvalidDestinationError(
                 f"{shown(topic)} is not a full topic name: persistent://tenant/namespace/name"
@@ -268,7 +263,6 @@ class Broker:
         return found
 
     def delete(self, topic: str, force: bool) -> None:
-        """Delete a topic with its contents; raise AdminError if clients are connected, unless ``force``."""
         logs = self.find(topic)
         consumers = [one.consumers for log in logs for one in subscriptions_of(log).values()]
         if not force and (any(consumers) or any(log.senders or tails_of(log) for log in logs)):
@@ -291,7 +285,6 @@ class Broker:
         self.freed()
 
     def terminate(self, topic: str) -> None:
-        """Terminate a topic. Raises NotFoundError if it does not exist."""
         for log in self.find(topic):
             log.terminated = True
             for owner in list(log.senders.values()):
@@ -299,7 +292,6 @@ class Broker:
             log.senders.clear()
 
     def remove(self, subscription: BrokerSubscription, reason: JMSError | None) -> None:
-        """Delete a subscription; its receivers end with ``reason``."""
         for consumer in list(subscription.consumers):
             subscription.remove(consumer)
             consumer.port.end(reason)
@@ -307,7 +299,6 @@ class Broker:
         self.freed()
 
     def subscribe(self, log: Partition, name: str, durable: bool, position: StartPosition) -> BrokerSubscription:
-        """Return the subscription of that name, created if missing."""
         subscription = subscriptions_of(log).get(name)
         return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
 
@@ -348,7 +339,6 @@ class Broker:
             return None
 
     def freed(self) -> None:
-        """Let senders waiting for memory continue, if memory has been freed."""
         if self.blocked and self.used < self._blocked_limit:
             blocked, self.blocked = self.blocked, {}
             for sender in blocked:
@@ -363,10 +353,7 @@ class Broker:
         self.blocked.pop(sender, None)
 
     def connect(self, client: Client) -> None:
-        """Connect a transport. The broker's clock follows the loop of the first one, until no client is connected.
-
-        Raises IllegalStateError: a client on another loop is connected, and time passes differently on that one.
-        """
+        """Connect a transport. The broker's clock follows the loop of the first one, until no client is connected."""
         self.check_up()
         for other in [other for other in self.clients if other.gone]:
             other.abandon()
@@ -393,7 +380,6 @@ class Broker:
         self.disturbed = self.down or self.deduplicates or bool(self.faults.sends)
 
     def take_down(self) -> None:
-        """Make the broker unreachable; open transactions are aborted."""
         self.down = self.disturbed = True
         for transaction in list(self.transactions):
             transaction.abort_now()
@@ -418,7 +404,6 @@ def terminated(topic: str) -> TransportError:
 
 
 def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:
-    """Return the broker of that name in this process, created on first use; it outlives its connections."""
     with _registry:
         broker = _brokers.get(name)
         if broker is None:
@@ -427,6 +412,5 @@ def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:
 
 
 def forget_broker(name: str) -> None:
-    """Remove the broker of that name: the next connection opens an empty one."""
     with _registry:
         _brokers.pop(name, None)

@@ -108,11 +108,9 @@ class Consumer:
 
     @property
     def zero_queue(self) -> bool:
-        """Whether it has no prefetch: a record is sent only on request."""
         return self.config.receiver_queue_size == 0
 
     def receive(self, limit: int) -> list[StoredRecord]:
-        """Return up to ``limit`` records for the application, returning their permits."""
         if self.zero_queue:
             return self._ask(limit)
         queue = self.queue
@@ -127,7 +125,6 @@ class Consumer:
         return records
 
     def _deliver(self, records: list[StoredRecord]) -> list[StoredRecord]:
-        """Return records for the application, which holds them now, with their redelivery counts."""
         held, counts = self.held, self._dispatcher.counts
         for record in records:
             held[record.number] = record
@@ -152,7 +149,6 @@ class Consumer:
         return self._deliver([self.queue.popleft()])
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
-        """Schedule the redelivery of these records in case they are not acknowledged."""
         services = self._dispatcher.services
         due = services.steady() + timeout
         while self._watched and self.ack_deadlines.get(self._watched[0][1]) != self._watched[0][0]:
@@ -165,7 +161,6 @@ class Consumer:
             services.timers.add(self._watched[0][0], self._overdue)
 
     def _overdue(self, argument: int, token: int) -> None:
-        """Redeliver received records that were not acknowledged in time."""
         dispatcher, watched = self._dispatcher, self._watched
         services = dispatcher.services
         backoff = self.config.ack_timeout_backoff
@@ -207,7 +202,6 @@ class Tail:
         log.listen(self)
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Receive a new record, unless its publish time is before the reader's start."""
         if record.publish_time < self._since:
             self.log.release(record)
             return

@@ -31,7 +31,6 @@ class ReturnedRecords:
     ready: list[int] = attrs.field(factory=list, init=False)
 
     def put_back(self, record: StoredRecord) -> None:
-        """Make a record available for delivery again."""
         self.records[record.number] = record
         heapq.heappush(self.ready, record.number)
 
@@ -54,7 +53,6 @@ class ReturnedRecords:
             heapq.heappush(self.ready, number)
 
     def first(self) -> StoredRecord | None:
-        """Return the next record to deliver, if any is ready."""
         while self.ready:
             record = self.records.get(self.ready[0])
             if record is not None:
@@ -67,14 +65,12 @@ class ReturnedRecords:
         del self.records[heapq.heappop(self.ready)]
 
     def remove(self, number: int) -> StoredRecord | None:
-        """Remove an acknowledged record; return None if it is not stored here."""
         record = self.records.pop(number, None)
         if number in self._delayed:
             self._end_delay(number)
         return record
 
     def clear(self) -> None:
-        """Remove all records."""
         for number in list(self._delayed):
             self._end_delay(number)
         self.records.clear()

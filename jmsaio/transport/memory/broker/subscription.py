@@ -184,7 +184,6 @@ class BrokerSubscription:
         self.log.broker.dead_letter(record, topic, self.name, kept_by, properties, failures)
 
     def room(self, consumer: Consumer) -> None:
-        """Send records to a consumer that has permits again."""
         if consumer.stopped:
             return
         parked = consumer.parked
@@ -205,7 +204,6 @@ class BrokerSubscription:
             self.dispatch()
 
     def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
-        """Acknowledge records on behalf of a consumer."""
         remove = consumer.held.pop
         plain = not self._policy.follows and consumer.config.ack_timeout is None
         log = self.log
@@ -360,7 +358,6 @@ class BrokerSubscription:
         self.dispatch()
 
     def resume(self, consumer: Consumer) -> None:
-        """Resume delivery to a stopped consumer."""
         if consumer in self.consumers and consumer.stopped:
             consumer.stopped = False
             replaced = self._policy.joined(consumer)
@@ -385,12 +382,10 @@ class BrokerSubscription:
             self.delete()
 
     def pending(self) -> list[int]:
-        """Return the numbers of all unacknowledged records, ascending."""
         return sorted(record.number for record in self._records())
 
     @property
     def size(self) -> int:
-        """Number of unacknowledged records."""
         sent = sum(consumer.unsettled for consumer in self.consumers)
         return len(self.backlog) + len(self.returned.records) + len(self.in_transaction) + sent
 
@@ -414,7 +409,6 @@ class BrokerSubscription:
         self.dispatch()
 
     def clear(self) -> None:
-        """Release every record."""
         for record in list(self._records()):
             self.log.release(record)
         for number, (unit, _) in self.in_transaction.items():
@@ -430,7 +424,6 @@ class BrokerSubscription:
                 self._policy.joined(consumer)
 
     def delete(self) -> None:
-        """Remove the subscription, whose consumers have already been removed."""
         self.clear()
         if self in self.log.listeners:
             self.log.silence(self)
