@@ -258,9 +258,7 @@ class Transaction(Protocol):
     def join(self, topic: str, subscription: str) -> None:
         """Announce that records of a subscription will be acknowledged in it, which saves the commit a wait.
 
-        Args:
-            topic: full name of the topic without partitions, or of the partition.
-            subscription: subscription name.
+        ``topic`` is the full name of the topic without partitions, or of the partition.
         """
 
     async def commit(self) -> None:
@@ -361,10 +359,7 @@ class Receiver(Protocol):
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
         """Keep records unacknowledged, without delivering them, until they are returned.
 
-        For shared and key-shared subscriptions.
-
-        Returns:
-            The values to return in place of the records.
+        Returns the values to return in their place. For shared and key-shared subscriptions.
         """
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -394,17 +389,14 @@ class Receiver(Protocol):
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. The receiver must be closed afterwards.
 
-        Raises:
-            ConsumerBusyError: the subscription has other consumers.
-            OperationTimeoutError: no answer in time.
+        Raises ConsumerBusyError: the subscription has other consumers; OperationTimeoutError: no answer in time.
         """
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds.
 
-        Raises:
-            TransportError: the broker refused, or the record's partition has no consumer.
-            OperationTimeoutError: no answer in time.
+        Raises TransportError: the broker refused, or the record's partition has no consumer; OperationTimeoutError: no
+        answer in time.
         """
 
     async def stop(self, timeout: float) -> None:
@@ -421,11 +413,8 @@ class Receiver(Protocol):
     async def resume(self, timeout: float, selector: str | None = None) -> None:
         """Receive records again after ``stop``; no effect otherwise.
 
-        Args:
-            timeout: maximum seconds.
-            selector: the selector that statistics show from now on (``CLIENT_SELECTOR``); None: none.
-
-        Raises as ``Transport.open_receiver``, and then stays stopped.
+        Statistics show ``selector`` from now on (``CLIENT_SELECTOR``); None: none. Raises as
+        ``Transport.open_receiver``, and then stays stopped.
         """
 
     async def aclose(self, timeout: float) -> None:
@@ -468,7 +457,10 @@ class Reader(Protocol):
 class Transport(Protocol):
     """A client of one broker (or cluster).
 
-    An opening that is cancelled closes anything already opened again; closing the transport continues.
+    Calls that ask the broker raise BrokerUnavailableError if it is unreachable, OperationTimeoutError if it does not
+    answer in time, and JMSSecurityError without the permission. A missing topic is created if the broker allows it,
+    else they raise NotFoundError. An opening that is cancelled closes anything already opened again; closing the
+    transport continues; any other cancelled call changes nothing and leaves nothing on the broker.
     """
 
     @property
@@ -492,59 +484,28 @@ class Transport(Protocol):
         """Functions called when the connection to the broker is lost or restored: add or remove one."""
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Open a sender to a full topic name; the topic is created if the broker allows it.
+        """Open a sender to a full topic name.
 
-        Raises:
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            JMSSecurityError: no permission to send to it.
-            ResourceAllocationError: an open sender to the topic has its configured name: error code ProducerBusy.
-            OperationTimeoutError: no answer in time; BrokerUnavailableError if the broker is unreachable.
+        Raises ResourceAllocationError: an open sender to the topic has its configured name: error code ProducerBusy.
         """
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
-        """Subscribe.
-
-        Raises:
-            ConsumerBusyError: the subscription already has its only consumer.
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            JMSSecurityError: no permission.
-            OperationTimeoutError: no answer in time; BrokerUnavailableError if the broker is unreachable.
-        """
+        """Subscribe. Raises ConsumerBusyError: the subscription already has its only consumer."""
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Open a reader.
-
-        Raises:
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            OperationTimeoutError: no answer in time.
-        """
+        """Open a reader."""
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the id of the last record that a reader of a topic or partition can receive now.
+        """Return the id of the last record that a reader of a topic or partition can receive now; None if it is empty.
 
         In a batch, this is the id of its last record. Later records, and records of open transactions committed later,
-        follow it. A missing topic is created if the broker allows it, as by ``open_reader``.
-
-        Returns:
-            The id; None for an empty topic.
-
-        Raises:
-            InvalidDestinationError: the topic has partitions; request them one by one.
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            JMSSecurityError: no permission to consume from it.
-            OperationTimeoutError: no answer in time.
-
-        Cancellation: nothing is left on the broker.
+        follow it. Raises InvalidDestinationError: the topic has partitions; request them one by one.
         """
 
     async def ping(self, timeout: float) -> None:
-        """Send a request to the broker and wait for its answer, whatever it is.
+        """Send a request to the broker and wait up to ``timeout`` seconds for its answer, whatever it is.
 
-        Raises:
-            OperationTimeoutError: no answer within ``timeout`` seconds.
-            TransportError: the connection is lost.
-
-        Cancelling changes nothing.
+        Raises TransportError: the connection is lost.
         """
 
     async def ready_for_transactions(self, timeout: float) -> None:
@@ -553,8 +514,6 @@ class Transport(Protocol):
         Raises:
             IllegalStateError: the transport does not support transactions, or this broker has them disabled.
             TransportError: the broker can't report it, or does not answer within ``timeout`` seconds.
-
-        Cancelling changes nothing.
         """
 
     async def begin(self, timeout: float) -> Transaction:
