@@ -55,7 +55,6 @@ class ConnectionCalls:
     __slots__ = ()
 
     def _checked(self) -> ConnectionRuntime:
-        """Return what the call uses. Raises ObjectClosedError."""
         raise NotImplementedError
 
     @property
@@ -125,7 +124,6 @@ class Connection(ConnectionCalls, AsyncClosing):
     _failed: SessionRuntime | None = attrs.field(default=None, init=False)
 
     async def _open(self, client_id: str | None) -> Connection:
-        """Start the owner task; called once by the factory."""
         if client_id is not None:
             self._claim_client_id(client_id)
             self._administered = True
@@ -406,7 +404,6 @@ class Connection(ConnectionCalls, AsyncClosing):
         await self._close_by(Deadline.after(config.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
-        """Close within a deadline; see ``close``."""
         if self._runtime.state is State.CLOSED:
             return
         callback_context.refuse("close of a connection", self._runtime)

@@ -169,7 +169,6 @@ class MessageConsumer(AsyncClosing):
 
     @asynccontextmanager
     async def _settling(self, message: Message, number: int) -> AsyncIterator[Message]:
-        """Settle a delivery: acknowledge it when the block succeeds, else redeliver its message."""
         with nullcontext() if self._trace is None else self._trace.processing(message):
             try:
                 yield message

@@ -46,7 +46,6 @@ class Context(SessionCalls, ConnectionCalls, AsyncClosing):
     async def _open(
         cls, connection: Connection, contexts: set[Context], mode: AcknowledgeMode, auto_start: bool
     ) -> Context:
-        """Create a context on a connection that has ``contexts``."""
         context = cls(connection, contexts, await connection.create_session(mode), auto_start)
         contexts.add(context)
         return context

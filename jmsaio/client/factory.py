@@ -273,7 +273,6 @@ async def _open(config: Config, how: _Connecting, options: ConnectOptions) -> Co
 
 
 async def _open_in_time(config: Configuration, wait: float) -> Transport:
-    """Open a transport; try again for ``wait`` seconds while the broker is unavailable."""
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + wait, 0.1
     while True:

@@ -198,7 +198,6 @@ class JMSProducer(ProducerSettings["JMSProducer"], TypedGetters):
         return await future if listener is None else future
 
     def _apply(self, message: Message) -> None:
-        """Set the properties and headers on a message."""
         template = self._template
         if template._properties:
             if message._read_only_properties:

@@ -201,10 +201,7 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         delivery_mode: DeliveryMode | None, priority: int | None, time_to_live: Duration | None,
         delivery_delay: Duration | None, completion_listener: Any, settings: SendSettings | None = None,
     ) -> PendingSend:  # fmt: skip
-        """Send on the general path: handle any valid send, and raise the errors of invalid ones.
-
-        ``settings`` replace the producer's.
-        """
+        """Send on the general path, which raises the errors of invalid sends; ``settings`` replace the producer's."""
         runtime = self._runtime
         runtime.affinity.check()
         loop = runtime.affinity.loop
@@ -255,13 +252,11 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         return target, given, sent, foreign
 
     def _traced(self, tracing: Tracing, target: Target, sent: Message, record: OutgoingRecord) -> TracedSend:
-        """Begin to trace a send, and add the trace's context to its record."""
         trace = tracing.at(target.destination, self._runtime.connection.broker).sending(sent)
         write_properties(trace.context, record.properties)
         return TracedSend(self._runtime.affinity.loop, trace)
 
     def _report(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:
-        """Copy the headers to another library's message; register a checked listener with the object that was sent."""
         if foreign is not None:
             write_back(foreign, sent._headers())
         if listener is not UNSET:
@@ -305,7 +300,6 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         return stamper.stamp(now, None if settings.disable_message_id else stamper.next_id(), settings, options)
 
     def _next_message_id(self) -> str:
-        """Return an unused message id, for correlation ids."""
         return self._stamper.next_id()
 
     @property

@@ -436,7 +436,6 @@ class Session(SessionCalls, AsyncClosing):
         return await self._requests.request(destination, body, timeout, options)
 
     async def _reply(self, request: Message, body: Sendable, options: Mapping[str, Any]) -> Receipt:
-        """Answer ``request``; see ``Message.reply``."""
         destination = request.jms_reply_to
         if destination is None:
             raise InvalidDestinationError(
@@ -579,7 +578,6 @@ class RequestReply:
             waiting.set_result(message)
 
     async def close(self) -> None:
-        """Close the reply consumer and delete the reply queue; waiting requests fail. Idempotent."""
         self._closed = True
         for waiting in self._replies.values():
             if not waiting.done():

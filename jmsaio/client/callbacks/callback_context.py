@@ -61,11 +61,7 @@ def current() -> CallbackContext | None:
 
 
 def listens(target: object) -> bool:
-    """Return whether this code runs in a message listener of a session or connection.
-
-    One that is closing stays usable to its listeners until they return (Jakarta Messaging 3.1, 6.1.8 Closing a
-    connection).
-    """
+    """Return whether this code runs in a message listener of a session or connection, usable until that returns."""
     callback = current()
     return (
         callback is not None
@@ -82,7 +78,6 @@ def unmark() -> None:
 def refuse(
     call: str, target: object, kinds: tuple[CallbackKind, ...] = (CallbackKind.LISTENER, CallbackKind.COMPLETION)
 ) -> None:
-    """Raise IllegalStateError if a callback of one of the ``kinds`` makes ``call`` on its own ``target``."""
     callback = current()
     if callback is None or callback.kind not in kinds:
         return

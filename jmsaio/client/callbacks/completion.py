@@ -78,7 +78,6 @@ class Completions:
         return len(self._expected) + self._calling
 
     def expect(self, message: Message, listener: CompletionListener, producer: object, future: PendingSend) -> None:
-        """Call ``listener`` once ``future`` and all earlier ones are done."""
         self._expected.append(_Expected(message, listener, producer, future))
         future.add_done_callback(self._call_next)
 

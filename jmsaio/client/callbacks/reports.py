@@ -40,7 +40,6 @@ class SerialCalls:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def add(self, what: str, function: Callable[[], Awaitable[None]]) -> None:
-        """Call ``function`` later; log what it raises, naming it ``what``."""
         self.count += 1
         if len(self._waiting) >= _MOST:
             _log.warning("%s is too slow; a call was dropped", what)
@@ -67,7 +66,6 @@ class SerialCalls:
         return _calling.get() is self
 
     async def wait(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds until all calls have returned. Cancelling changes nothing."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=timeout)
 
@@ -119,7 +117,6 @@ class ConnectionStates:
     _callbacks: dict[StateCallback, None] = attrs.field(factory=dict, init=False)
 
     def change(self, state: ConnectionState, error: JMSError | None = None) -> None:
-        """Change the state, unless the connection is closed."""
         change = StateChange(state, error)
         if self.last.state is ConnectionState.CLOSED or change == self.last:
             return
@@ -164,7 +161,6 @@ class ExceptionReports:
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     def listen(self, listener: ExceptionListener | None) -> None:
-        """Set the listener; see ``Connection.set_exception_listener``."""
         if listener is not None and function_of(listener, "on_exception") is None:
             raise IllegalArgumentError(
                 f"listener must be a function of one error, or have on_exception, and is {type(listener).__name__}"
@@ -172,7 +168,6 @@ class ExceptionReports:
         self.listener = listener
 
     def warn_once(self, text: str) -> None:
-        """Log a warning, only the first time."""
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text, extra=self.where())
@@ -193,7 +188,6 @@ class ExceptionReports:
         self._report_later(error)
 
     def log(self, error: Exception, circumstances: str, about: Mapping[str, object]) -> None:
-        """Log a problem with its traceback."""
         text = str(error) or type(error).__name__
         text = f"{circumstances}: {text}" if circumstances else text
         _log.error("%s", text, exc_info=error, extra={**self.where(), **about})

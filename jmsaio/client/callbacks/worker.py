@@ -76,7 +76,6 @@ class CallbackWorker:
         self.wake()
 
     def wake(self) -> None:
-        """Make a waiting worker request a message job."""
         self._waiting.wake()
 
     @property
@@ -127,10 +126,7 @@ class CallbackWorker:
 
 
 async def run_inside(callback: CallbackContext, function: Callable[..., Any], *arguments: Any) -> Exception | None:
-    """Call an application's callback, marked as running; return the Exception that it raised, or None.
-
-    Another BaseException that it raises, except KeyboardInterrupt and SystemExit, is raised as a NoExceptionError.
-    """
+    """Call an application's callback, marked as running; return the Exception that it raised, or None."""
     with callback:
         try:
             await call(function, *arguments)

@@ -39,24 +39,17 @@ Reply = Callable[[Message, Any, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 @attrs.define(eq=False)
 class Deliveries:
-    """The deliveries of one session, which is a ``Receiving`` to its messages.
-
-    Attributes:
-        answer: answers a message in this session, as ``Message.reply``.
-        delivered: called with each delivery that is not settled at once, and its inbox.
-        receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
-        self_acknowledging: whether the mode is AUTO or DUPS_OK.
-    """
+    """The deliveries of one session, which is a ``Receiving`` to its messages."""
 
     mode: AcknowledgeMode
     ledger: DeliveryLedger[Inbox, ReceivedRecord]
     inboxes: SessionInboxes
     check_call: Callable[[], None]
     answer: Reply
-    delivered: Callable[[Inbox, ReceivedRecord], object] | None
+    delivered: Callable[[Inbox, ReceivedRecord], object] | None  # called with each delivery not settled at once
     configuration: Configuration
-    receipt_timeout: float | None = attrs.field(init=False)
-    self_acknowledging: bool = attrs.field(init=False)
+    receipt_timeout: float | None = attrs.field(init=False)  # seconds to wait for the broker's confirmation, or None
+    self_acknowledging: bool = attrs.field(init=False)  # AUTO and DUPS_OK
 
     def __attrs_post_init__(self) -> None:
         confirmed = self.configuration.consumer.ack_receipt_enabled
@@ -75,7 +68,6 @@ class Deliveries:
         return number
 
     async def reply(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:
-        """Answer a message of this session; see ``Message.reply``."""
         self.check_call()
         return await self.answer(request, body, options)
 
@@ -93,7 +85,6 @@ class Deliveries:
             await self.carry_out(commands)
 
     async def acknowledge_all(self) -> None:
-        """Acknowledge every delivery of the session."""
         await self.carry_out(self.ledger.remove_all())
 
     async def acknowledge_one(self, number: int) -> None:
@@ -118,7 +109,6 @@ class Deliveries:
         errors.raise_once()
 
     def acknowledge_deferred(self, number: int) -> None:
-        """Acknowledge a deferred delivery, in AUTO and DUPS_OK mode."""
         entry = self.ledger.remove(number)
         if entry is not None:
             entry[0].settlement.acknowledge_for_caller((entry[1],))
@@ -130,13 +120,11 @@ class Deliveries:
             entry[0].put_back(entry[1])
 
     async def redeliver_one(self, number: int) -> None:
-        """Redeliver the message of a failed delivery, counted."""
         entry = self.ledger.remove(number)
         if entry is not None:
             await self.redeliver([(entry[0], [entry[1]])])
 
     async def redeliver_all(self) -> None:
-        """Redeliver every unsettled delivery, counted, in order, before later messages."""
         await self.redeliver(self.ledger.remove_all())
 
     async def redeliver(self, commands: Commands) -> None:
@@ -189,7 +177,6 @@ class Deliveries:
         raise error
 
     async def close_settled(self) -> None:
-        """Close the inboxes of closed consumers whose deliveries are all settled."""
         if self.inboxes.lingering:
             await self.inboxes.close_settled(Deadline.after(self.configuration.close_timeout))
 
@@ -208,8 +195,7 @@ def _settle_each(settle: Callable[[Settlement, list[ReceivedRecord]], None], com
 async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = False) -> None:
     """Wait until the broker has confirmed the acknowledgements of each inbox, each for ``timeout`` seconds.
 
-    An inbox that is closed meanwhile raises, because the broker's answer was lost; with ``if_open`` it is skipped,
-    because its close waited for its last acknowledgements.
+    A closed inbox raises; with ``if_open`` it is skipped, because its close waited for its last acknowledgements.
     """
     for inbox, _ in commands:
         if not (if_open and inbox.closed):
@@ -217,7 +203,6 @@ async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = Fa
 
 
 def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
-    """Make a record a dead letter if the consumer has a dead-letter policy and the record is not already one."""
     policy = inbox.subscription.config.dead_letter
     if policy is None:
         return False

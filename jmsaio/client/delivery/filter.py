@@ -63,7 +63,6 @@ class Filter:
 
 
 def may_expire(records: Iterable[ReceivedRecord]) -> bool:
-    """Return whether any of the records might have an expiry, or has properties that can't be read."""
     try:
         for record in records:
             if record.may_expire:

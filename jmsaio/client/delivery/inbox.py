@@ -100,10 +100,7 @@ class Siblings:
         return withdrawn
 
     async def return_resting(self, inbox: Inbox) -> None:
-        """Return the resting records of an inbox that has left, before its receiver is closed.
-
-        Cancelling: all are returned nevertheless, so that none counts as delivered.
-        """
+        """Return all resting records of an inbox that has left, even if cancelled: none counts as delivered."""
         cancelled: asyncio.CancelledError | None = None
         while (bundle := self._resting.pop_hastened(inbox.settlement, self._timers.clock.steady())) is not None:
             self._return(bundle)
@@ -263,19 +260,16 @@ class Inbox:
             session.mark(self)
 
     def detach(self) -> None:
-        """Stop receiving: return undelivered records to the broker; delivered ones can still be settled."""
         self.wanted = False
         self.attached = False
         self.release()
 
     def free_name(self) -> None:
-        """Release the subscription's name for other consumers."""
         free, self._free_name = self._free_name, None
         if free is not None:
             free()
 
     def wake(self) -> None:
-        """Request a fill."""
         if self.session is not None:
             self.session.mark(self)
 
@@ -284,18 +278,15 @@ class Inbox:
         return self.session is not None and self.session.retain(inbox, transport)
 
     def want(self, wanted: bool) -> None:
-        """Set whether a receive or a listener waits for records."""
         self.wanted = wanted
 
     def arrival(self) -> asyncio.Future[None]:
-        """Return a future that is done once a record or failure might have arrived, or for another reason to check."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
         if self.more or self.trouble is not None:  # otherwise the receiver wakes it
             self.wake()
         return waiter
 
     def notify(self) -> None:
-        """End the wait for an arrival."""
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -378,7 +369,6 @@ class Inbox:
         return self.filter.rejects(record, now) is None
 
     def add(self, record: ReceivedRecord, owner: Settlement) -> None:
-        """Add a sibling's record, after ``accepts``."""
         if owner is not self.settlement:
             self.settlement.adopt(record, owner, self)
         self._expiring = self._expiring or record.may_expire
@@ -401,19 +391,16 @@ class Inbox:
         return found
 
     def fail(self, error: JMSError) -> None:
-        """Record that the receiver ended with ``error``, which the next receive raises once the inbox is empty."""
         self.failure = error
         self.notify()
 
     def refuse(self, refusal: JMSError | None) -> None:
-        """Set the refusal, which a receive raises once the inbox is empty; None to clear it."""
         self.refusal = refusal
         if refusal is not None:
             self.notify()
 
     @property
     def trouble(self) -> JMSError | None:
-        """The error that a receive raises once the inbox is empty."""
         return self.failure or self.refusal
 
     def pop(self) -> ReceivedRecord | None:
@@ -464,7 +451,6 @@ class Inbox:
             self.wake()
 
     def where(self, record: ReceivedRecord | None = None) -> dict[str, str | int]:
-        """Return the fields of log records about the consumer, or about a record that can't be read."""
         message_id = None if record is None else str(record.message_id)
         return log_fields(
             destination=self.destination, subscription=self.subscription.name, message_id=message_id,
@@ -472,7 +458,6 @@ class Inbox:
         )  # fmt: skip
 
     def stats(self, in_flight: int) -> ConsumerStats:
-        """Return what the inbox has done so far, with its number of unsettled deliveries."""
         return ConsumerStats(
             destination=self.destination, subscription=self.subscription.name, buffered=len(self.records),
             in_flight=in_flight, **attrs.asdict(self.settlement.counts),
@@ -495,7 +480,6 @@ class Inbox:
                 await self.settlement.own.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Return the remaining records and close the receiver. Idempotent."""
         if self.closed:
             return
         self.closed = True

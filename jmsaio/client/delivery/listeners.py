@@ -47,13 +47,11 @@ class Listeners:
     _waiting: asyncio.Queue[tuple[Inbox, SchemaNeededError]] = attrs.field(factory=asyncio.Queue, init=False)
 
     def set(self, listener: Listener) -> None:
-        """Deliver messages of an inbox to ``listener`` from now on."""
         self.unset(listener.inbox)
         self.by_inbox[listener.inbox] = listener
         self._turns.append(listener.inbox)
 
     def unset(self, inbox: Inbox) -> None:
-        """Stop delivering messages of an inbox to its listener."""
         self.by_inbox.pop(inbox, None)
         if inbox in self._turns:
             self._turns.remove(inbox)

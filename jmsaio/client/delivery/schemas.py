@@ -52,7 +52,6 @@ class SchemaNeededError(Exception):
 
 
 def check_schemas(admin: Admin | None) -> None:
-    """Refuse ``useSchema`` without the REST interface, which returns the schemas."""
     if admin is None:
         reason = "option consumerConfig.useSchema reads schemas from the REST interface; set jms.usePulsarAdmin=true"
         raise ConfigurationError(reason, key="consumerConfig.useSchema")
@@ -60,19 +59,12 @@ def check_schemas(admin: Admin | None) -> None:
 
 @attrs.frozen
 class _FetchedSchema:
-    """The result of fetching one version of a schema.
+    """The result of fetching one version of a schema."""
 
-    Attributes:
-        reader: decodes its payloads; None: they stay bytes.
-        unreadable: why messages with this schema can't be read, or None.
-        unsupported: warning that messages stay bytes although they should be decoded with their schema, or None.
-        refused: whether reading it is not permitted; it is fetched again for messages that require it.
-    """
-
-    reader: SchemaReader | None = None
-    unreadable: str | None = None
-    unsupported: str | None = None
-    refused: bool = False
+    reader: SchemaReader | None = None  # decodes its payloads; None: they stay bytes
+    unreadable: str | None = None  # why messages with this schema can't be read
+    unsupported: str | None = None  # warning that messages stay bytes although they should be decoded
+    refused: bool = False  # reading is not permitted; fetched again for messages that require it
 
 
 #: Result for a version that no schema can have.
@@ -95,9 +87,9 @@ class Schemas:
     def reader(self, record: ReceivedRecord, required: bool) -> SchemaReader | None:
         """Return the reader of a record that has a schema; None if its payload stays bytes.
 
-        ``required``: decode it with its schema or not at all (``useSchema``). Otherwise only the schema STRING is
-        used, and if the schema can't be fetched the payload stays bytes. Raises SchemaNeededError if it was not fetched
-        yet, or is required without an answer; MalformedMessageError if it is required and missing or not valid.
+        Unless ``required`` (``useSchema``), only the schema STRING is used, and a payload whose schema can't be fetched
+        stays bytes. Raises SchemaNeededError if it has to be fetched first; MalformedMessageError if one that is
+        required is missing or not valid.
         """
         known = self._find(_key_of(record), required)
         if known is None:

@@ -38,10 +38,7 @@ _TOGETHER = 5
 
 @attrs.define(eq=False)
 class SessionInboxes:
-    """The inboxes of one session, with a consumer or lingering.
-
-    ``filled`` is called after inboxes were filled, to wake the callback workers.
-    """
+    """The inboxes of one session, with a consumer or lingering; ``filled`` wakes the callback workers."""
 
     transport: Transport
     ledger: DeliveryLedger[Inbox, ReceivedRecord]
@@ -73,7 +70,6 @@ class SessionInboxes:
         self.filled()
 
     def mark(self, inbox: Inbox) -> None:
-        """Fill ``inbox`` in the next turn."""
         self._marked[inbox] = None
         self._wake.set()
 
@@ -84,7 +80,6 @@ class SessionInboxes:
             await self._turns.wait()
 
     async def run(self) -> None:
-        """Fill marked inboxes until cancelled."""
         try:
             while True:
                 await self._wake.wait()
@@ -132,7 +127,6 @@ class SessionInboxes:
         return None
 
     def linger(self, inbox: Inbox) -> None:
-        """Keep an inbox without a consumer until its deliveries are settled, or the session ends."""
         self.open.pop(inbox, None)
         self.lingering[inbox] = None
         inbox.detach()
@@ -153,7 +147,6 @@ class SessionInboxes:
             await self._settled.wait()
 
     async def close_settled(self, deadline: Deadline) -> None:
-        """Close the lingering inboxes whose deliveries are all settled."""
         self._settled.wake()
         for inbox in [
             one for one in self.lingering if not one.settlement.transferred and not self.ledger.concerns(one)

@@ -84,7 +84,6 @@ class Settlement:
         self._delays = give_back_delays(self.subscription.config)
 
     def report_to(self, failed: Callable[[JMSError], None]) -> None:
-        """Call ``failed`` with errors that no caller receives."""
         self._failed = failed
 
     def adopt(self, record: ReceivedRecord, owner: Settlement, adopter: Adopter) -> None:
@@ -93,7 +92,6 @@ class Settlement:
         owner.transferred[id(record)] = adopter
 
     def owner(self, record: ReceivedRecord) -> Settlement:
-        """Return the settlement whose receiver received ``record``."""
         adopted = self._adopted.get(id(record))
         return self if adopted is None else adopted[1]
 
@@ -123,10 +121,7 @@ class Settlement:
             self._send_many()
 
     def acknowledge_for_caller(self, records: Sequence[ReceivedRecord]) -> None:
-        """Acknowledge at once in a new turn, so that the caller receives an error; later at the turn's end.
-
-        Records of other receivers, which might be closing, never wait.
-        """
+        """Acknowledge at once in a new turn, so that the caller receives an error; later at the turn's end."""
         if self.acks_at_once or self._adopted:
             self.acknowledge(records)
         elif not self._turn_begun or self._closed:
@@ -147,13 +142,11 @@ class Settlement:
         self.flush()
 
     def _send_many(self) -> None:
-        """Acknowledge the waiting records if they are many, or have waited for long."""
         if len(self._waiting) >= _MOST_ACKS or time.perf_counter() > self._turn_ends:
             self._turn_ends = time.perf_counter() + _LONGEST_TURN
             self.flush()
 
     def flush(self) -> None:
-        """Acknowledge the waiting records."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             try:
@@ -193,7 +186,6 @@ class Settlement:
             raise closed
 
     def drop(self, record: ReceivedRecord) -> None:
-        """Acknowledge a record that no consumer selects."""
         self._acknowledge_by_owner((record,), None)
         self.forget(record)
 
@@ -223,7 +215,6 @@ class Settlement:
                 _log.info("%d messages were given back before: %s", len(part), error)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters."""
         self.release(record).own.dead_letter(record, properties)
         self.forget(record)
 
@@ -248,7 +239,6 @@ class Settlement:
         return at_once
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count one more delivery of records."""
         for owner, part in self._by_owner(records, release=False):
             owner.own.count_delivery(part)
 
@@ -266,7 +256,6 @@ class Settlement:
         return max(self._returns.get(record.message_id, 0), record.redelivery_count) + 1
 
     def forget(self, record: ReceivedRecord) -> None:
-        """Forget ``record``, which is settled and will not be redelivered."""
         self._returns.pop(record.message_id, None)
         self.counting = bool(self._returns)
         self._delays.forget(record.message_id)
@@ -281,10 +270,7 @@ class Settlement:
             self.negative_acknowledge(group, delay)
 
     def retain(self, record: ReceivedRecord) -> None:
-        """Retain an unreadable record until it is claimed; return it after the delay of a redelivery.
-
-        If too many are retained, the oldest is returned at once.
-        """
+        """Retain an unreadable record until it is claimed, the delay of a redelivery has passed, or too many follow."""
         self.claim(record)  # the transport might redeliver it after a reconnect
         delay = self._delays.next(record.message_id)
         timer = self.timers.call_later(delay, partial(self._return_unreadable, record))
@@ -313,7 +299,6 @@ class Settlement:
                 self._failed(error)
 
     def detach(self) -> None:
-        """Acknowledge the waiting records, and return unreadable ones to the broker at once."""
         self.flush()
         unreadable = [record for record, _ in self._unreadable.values()]
         for record in unreadable:
@@ -322,7 +307,6 @@ class Settlement:
             self.negative_acknowledge(unreadable)
 
     async def aclose(self, timeout: float) -> None:
-        """Return the unsettled records of other receivers, and close the inbox's own receiver."""
         self._closed = True
         self.flush()
         rest = [record for record, _ in self._adopted.values()]

@@ -38,7 +38,6 @@ class Affinity:
         return self._forks != forks.count
 
     def check(self) -> None:
-        """Raise IllegalStateError outside of the loop, ForkError in a child process."""
         if self._forks != forks.count:
             self.check_process()
         try:
@@ -164,7 +163,6 @@ class Deadline:
         return cls(asyncio.get_running_loop().time() + seconds, min(_LONGEST_SHARE, _SHARE * seconds))
 
     def before(self, steps: int) -> Deadline:
-        """Return the deadline of a step that is followed by ``steps`` more steps."""
         return Deadline.after(self.left(steps))
 
     def left(self, steps: int = 0) -> float:
@@ -223,10 +221,7 @@ class BackgroundTask:
     errors: FirstError = attrs.field(factory=FirstError)
 
     async def end(self, what: str, deadline: Deadline, close_timeout: float) -> None:
-        """Request the task's end, and wait for it until the earliest deadline. Cancelling: it ends nevertheless.
-
-        The OperationTimeoutError of a task that did not end names its first problem, which is not raised again.
-        """
+        """Request the end, and wait for it until the earliest deadline; a time-out names the first problem instead."""
         if self.deadline is None or deadline.at < self.deadline.at:
             self.deadline = deadline
         self.requested.set()

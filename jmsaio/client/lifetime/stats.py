@@ -26,7 +26,6 @@ class SendCounts:
         self.last_activity = now
 
     def fail(self, in_doubt: bool) -> None:
-        """Count a message that failed, or got no answer."""
         if in_doubt:
             self.in_doubt += 1
         else:
@@ -73,7 +72,6 @@ class ReceiveCounts:
     last_activity: int | None = None
 
     def add(self, received: int, bytes: int, now: int) -> None:
-        """Count a batch of received messages at ``now`` (ms)."""
         self.received += received
         self.bytes += bytes
         self.last_activity = now

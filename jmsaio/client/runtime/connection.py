@@ -44,16 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConnectionRuntime:
-    """The part of a connection that its sessions, producers, consumers and browsers use.
-
-    Attributes:
-        broker: the broker's name in this process.
-        connection_id: carried by sent messages, so that noLocal recognizes them.
-        inbox_bytes: maximum bytes in all inboxes together.
-        inboxes: the inboxes of each open session.
-        schemas: the schemas of messages that other libraries sent.
-        selectors: reads the selectors that operators set on subscriptions.
-    """
+    """The part of a connection that its sessions, producers, consumers and browsers use."""
 
     def __init__(
         self,
@@ -66,11 +57,11 @@ class ConnectionRuntime:
         self.configuration = configuration
         self.transport = transport
         self.senders = senders
-        self.broker = broker
+        self.broker = broker  # its name in this process
         self.states = ConnectionStates()
         self.tracing = tracing
         self.affinity = Affinity.here()
-        self.uuid = self.connection_id = str(uuid.uuid4())
+        self.uuid = self.connection_id = str(uuid.uuid4())  # sent with messages: noLocal recognizes them
         self.client_id: str | None = None
         self._idle_options: set[tuple[str, ...]] = set()  # logged
         self.state = State.STOPPED
@@ -92,10 +83,7 @@ class ConnectionRuntime:
         self.connection_id = f"{client_id}_{self.uuid}"
 
     def check_options(self, destination: Destination) -> None:
-        """Check the consumer options of a destination, and log those that have no effect, once.
-
-        Raises InvalidDestinationError for a malformed name, ConfigurationError for an invalid option.
-        """
+        """Check the consumer options in a destination's name, and log those that have no effect, once."""
         if "?" not in destination.name:
             return
         resolved = resolve(destination, self.configuration.system_namespace)
@@ -110,7 +98,6 @@ class ConnectionRuntime:
             _log.info("options without an effect here: %s", ", ".join(idle), extra=self.where())
 
     def all_inboxes(self) -> Iterator[Inbox]:
-        """Yield the inboxes of open consumers, and of closed consumers with unsettled messages."""
         for inboxes in self.inboxes:
             yield from inboxes
 
@@ -119,7 +106,6 @@ class ConnectionRuntime:
         self.started = self.state is State.STARTED
 
     def link_changed(self, change: LinkChange) -> None:
-        """Handle that the transport lost the broker or a subscription, or restored it."""
         if change.whole:
             lost = change.error is not None
             state = ConnectionState.RECONNECTING if lost else ConnectionState.CONNECTED
@@ -147,10 +133,7 @@ Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 
 @attrs.define(eq=False, repr=False)
 class Temporaries:
-    """The temporary destinations of one connection, which alone consumes from them, and deletes them at its end.
-
-    Jakarta Messaging 3.1, 6.2.2 Creating temporary destinations.
-    """
+    """The temporary destinations of one connection (Jakarta Messaging 3.1, 6.2.2), which deletes them at its end."""
 
     _connection: ConnectionRuntime
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
@@ -212,10 +195,7 @@ class Temporaries:
                 )
 
     def check_not_deleted(self, topic: str, destination: Destination) -> None:
-        """Raise InvalidDestinationError for a destination that this connection deleted.
-
-        Objects of this connection are recognized forever; names only for the last thousand deleted ones.
-        """
+        """Refuse a destination that this connection deleted: an object forever, a name among the last thousand."""
         ours = isinstance(destination, TemporaryQueue | TemporaryTopic) and destination._owner == self._connection.uuid
         if topic in self._deleted or (ours and topic not in self._alive):
             raise InvalidDestinationError(f"{destination!r} was deleted")
@@ -267,10 +247,7 @@ class Temporaries:
             _log.debug("temporary destination %s is already gone", topic, extra=self._where(topic))
 
     async def close(self) -> None:
-        """Delete all remaining destinations, and those being created once they exist; failures are reported.
-
-        Cancelling: a creation fails as soon as it ends.
-        """
+        """Delete all remaining destinations, and those being created once they exist; failures are reported."""
         try:
             async with anyio.create_task_group() as group:
                 for topic in {*self._alive, *self._running.values()}:

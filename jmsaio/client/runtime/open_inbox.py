@@ -42,13 +42,7 @@ from jmsaio.transport.base import (
 
 
 async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox:
-    """Open the inbox of a new consumer; messages are stored for it from the moment this returns.
-
-    Raises:
-        JMSError: as ``Session.create_consumer`` and the like.
-
-    Cancelling leaves no subscription of this process open.
-    """
+    """Open the inbox of a new consumer; messages are stored for it from the moment this returns."""
     runtime.check_call()
     connection, config, transport = runtime.connection, runtime.connection.configuration, runtime.connection.transport
     check_flag(request.no_local, "no_local")
@@ -106,7 +100,6 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
 
 
 async def _resume(receiver: Receiver, selector: str | None, timeout: float) -> None:
-    """Resume a receiver for a consumer with another selector, which is left out if it is too long for the broker."""
     try:
         await receiver.resume(timeout, selector)
     except TransportError as error:
@@ -116,7 +109,6 @@ async def _resume(receiver: Receiver, selector: str | None, timeout: float) -> N
 
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
-    """Return an inbox that was taken over; close it if the session has ended without this inbox."""
     if not runtime.inboxes.retain(inbox, runtime.connection.transport):
         with anyio.CancelScope(shield=True):
             await inbox.aclose(runtime.close_timeout)
@@ -129,13 +121,9 @@ async def subscribe(
     create_missing: bool,
     reports: ExceptionReports,
 ) -> Receiver:
-    """Open a receiver as ``Transport.open_receiver`` does, even if the broker does not create subscriptions itself.
+    """Open a receiver; if the broker does not create a queue's subscription itself, create it first, as Java does.
 
-    In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
-    admin interface (``jms.precreateQueueSubscription``); nothing is created for a topics pattern. A selector that is
-    too long for the broker is left out, with a warning: it runs in the client.
-
-    Cancelling leaves no consumer behind.
+    A selector that is too long for the broker is left out, with a warning: it runs in the client.
     """
     try:
         return await transport.open_receiver(wanted, wake)
@@ -159,10 +147,7 @@ async def subscribe(
 
 
 def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:
-    """Warn once if a durable subscription can't be recreated for another selector or noLocal.
-
-    Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions.
-    """
+    """Warn that nothing can recreate a subscription (Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions)."""
     rest = "" if can.stores_properties else ". Nor are they kept with new ones"
     connection.reports.warn_once(
         "could not find out whether a durable subscription is opened with another selector or noLocal than before, "
@@ -188,7 +173,6 @@ def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest, sele
 
 
 def _refuse_emulation(config: Configuration, request: ConsumerRequest, subscription: Subscription) -> None:
-    """Refuse selectors and noLocal on shared subscriptions with ``jms.enableClientSideEmulation=false``."""
     exclusive = subscription.type is SubscriptionType.EXCLUSIVE or (
         request.kind is ConsumerKind.QUEUE and config.use_exclusive_subscriptions_for_simple_consumers
     )

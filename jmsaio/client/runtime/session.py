@@ -50,17 +50,7 @@ from jmsaio.transport.base import Transaction
 
 
 class SessionRuntime:
-    """The running part of one session.
-
-    Attributes:
-        number: number among the connection's sessions, from 1.
-        transaction: None unless it is transacted.
-        children: producers and the like, which are closed with it.
-        drains: drains the open consumer of an inbox by a deadline.
-        failure: why the session ended by itself, or None.
-        closing: whether ``close`` was called, or it ended by itself.
-        consumers_closed: whether its consumers no longer deliver messages.
-    """
+    """The running part of one session."""
 
     def __init__(
         self,
@@ -85,10 +75,10 @@ class SessionRuntime:
         self.listeners = Listeners(self.deliveries, connection.reports, connection, self, self.where)
         self.completions = Completions(self, connection, self.callbacks, connection.reports, self.where)
         self.sends = PendingSends(lambda: connection.states.outage)
-        self.children: dict[Closable, None] = {}
-        self.drains: dict[Inbox, Callable[[Deadline], Awaitable[None]]] = {}
-        self.failure: JMSError | None = None
-        self.closing = self.consumers_closed = False
+        self.children: dict[Closable, None] = {}  # producers and the like, which are closed with it
+        self.drains: dict[Inbox, Callable[[Deadline], Awaitable[None]]] = {}  # drain the inbox's open consumer
+        self.failure: JMSError | None = None  # why the session ended by itself
+        self.closing = self.consumers_closed = False  # after the second, consumers no longer deliver
         self.task = BackgroundTask()
 
     def where(self) -> dict[str, str | int]:
@@ -112,19 +102,16 @@ class SessionRuntime:
         return self.closing and not callback_context.listens(self)
 
     def check_open(self) -> None:
-        """Raise ObjectClosedError if the session is closed, ForkError in a child process."""
         self.affinity.check_process()
         if self.refuses():
             raise ObjectClosedError("the session is closed; create a new one")
 
     def check_call(self) -> None:
-        """Check as ``check_open`` for calls that use the event loop; raise IllegalStateError outside of it."""
         self.affinity.check()
         if self.closing:
             self.check_open()
 
     async def run(self) -> None:
-        """Run the session's own task until ``close`` or the failure of a child, which it reports."""
         callback_context.unmark()
         self.connection.inboxes[self.inboxes] = None
         try:
@@ -203,7 +190,6 @@ class SessionRuntime:
         return (self.task.deadline or Deadline.after(self.close_timeout)).before(1)
 
     async def wait_idle(self, timeout: float) -> None:
-        """Wait until no callback is running. Raises OperationTimeoutError if one does not return in time."""
         with anyio.move_on_after(timeout) as scope:
             await self.callbacks.idle()
         if scope.cancelled_caught:
@@ -225,10 +211,7 @@ class SessionRuntime:
         return self.listeners.next_job() if self.started else None
 
     async def settle_sends(self, timeout: float) -> None:
-        """Wait until every send has its outcome and every completion listener has returned.
-
-        Cancelling changes nothing.
-        """
+        """Wait until every send has its outcome and every completion listener has returned."""
         deadline = Deadline.after(timeout)
         await self.sends.settle(timeout)
         if len(self.completions):
@@ -236,7 +219,6 @@ class SessionRuntime:
         await self._wait_for_callbacks(deadline.left())
 
     async def close_consumer(self, inbox: Inbox, deadline: Deadline) -> None:
-        """Close the inbox of a closed consumer, or keep it until its deliveries are settled."""
         self.listeners.unset(inbox)
         self.inboxes.linger(inbox)  # before the first await: however this call ends, the session closes the inbox
         await self._wait_for_callbacks(deadline.left(1))
@@ -274,7 +256,6 @@ class LocalTransaction:
 
     @property
     def to_begin(self) -> bool:
-        """Whether the work needs a transaction of the transport but has none yet."""
         return self.real and self.work.handle is None
 
     def delivered(self, inbox: Inbox, record: ReceivedRecord) -> None:
@@ -297,11 +278,7 @@ class LocalTransaction:
                 self.work.handle.join(*self._first)
 
     async def begin(self) -> None:
-        """Begin the transport's transaction for the work, once for however many tasks request it.
-
-        If another task has ended the work meanwhile, the transaction is aborted. Cancelling: another waiting task
-        begins it.
-        """
+        """Begin the transaction for the work, once for all tasks; abort it if the work has ended meanwhile."""
         async with self._beginning:
             if not self.to_begin:
                 return
@@ -321,7 +298,6 @@ class LocalTransaction:
             await self._rollback()
 
     async def undo(self) -> None:
-        """Roll back after the session's sends; a running commit or rollback ends first."""
         async with self._busy:
             await self._undo()
 

@@ -54,17 +54,12 @@ _MOST = 1000
 
 @attrs.frozen
 class Target:
-    """A destination, resolved for a sender.
-
-    Attributes:
-        queue_subscription: the subscription created with the first sender to a queue; None for a topic.
-        by_group: whether each batch holds messages of one group id.
-    """
+    """A destination, resolved for a sender."""
 
     destination: Destination
     topic: str
-    queue_subscription: str | None
-    by_group: bool
+    queue_subscription: str | None  # created with the first sender to a queue; None for a topic
+    by_group: bool  # whether each batch holds messages of one group id
 
 
 @attrs.define(eq=False, repr=False)
@@ -82,13 +77,11 @@ class Targets:
     _others: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
 
     def default(self) -> Target:
-        """Return the producer's destination. Raises UnsupportedOperationError if it has none."""
         if self.own is None:
             raise UnsupportedOperationError("the producer has no destination; call send(destination, message)")
         return self.own
 
     def other(self, destination: Any) -> Target:
-        """Return the target of a send that names its destination; raises as ``MessageProducer.send``."""
         if self.own is not None:
             raise UnsupportedOperationError(
                 f"the producer sends to {self.own.destination!r}; create one without destination for others"
@@ -118,10 +111,7 @@ class Targets:
 
 
 def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
-    """Resolve a destination for a sender.
-
-    Raises InvalidDestinationError for a virtual one, which can only be consumed, and as ``check_options``.
-    """
+    """Resolve a destination for a sender; refuse a virtual one, which can only be consumed."""
     known = as_destination(destination)
     connection.check_options(known)
     config = connection.configuration
@@ -138,7 +128,6 @@ _DELIVERY_MODES: Final = "DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT
 
 
 def _checked_mode(mode: DeliveryMode) -> int:
-    """Return the number of a delivery mode, or of its number. Raises IllegalArgumentError."""
     if not isinstance(mode, DeliveryMode):
         if not isinstance(mode, int) or isinstance(mode, bool):
             raise wrong_type(mode, "delivery_mode", _DELIVERY_MODES)
@@ -312,22 +301,16 @@ _WORDS: Final[dict[type, str]] = {str: "text", bytes: "bytes"}
 
 @attrs.frozen(eq=False)
 class _Common:
-    """Common values of a producer's sends in one millisecond.
-
-    Attributes:
-        numbered: whether messages have ids.
-        stamp: the headers except the id.
-        parts: the wire form of the headers, by class of the body, created on first use; see ``PlainWriter.parts``.
-    """
+    """Common values of a producer's sends in one millisecond."""
 
     settings: SendSettings
     pooled: PooledSender
     sender: Sender
     transaction: Transaction | None
     origin: SendOrigin
-    numbered: bool
-    stamp: Stamp
-    parts: dict[type, Any]
+    numbered: bool  # whether messages have ids
+    stamp: Stamp  # except the id
+    parts: dict[type, Any]  # the stamp's wire form, by class of the body, created on first use
 
 
 @attrs.define(eq=False, repr=False)
@@ -359,11 +342,9 @@ class Stamper:
         self._stopped = self._targets.schema is not None or connection.tracing is not None
 
     def change(self, **given: Any) -> None:
-        """Change settings; see ``SendSettings.changed``."""
         self.settings = self.settings.changed(**given)
 
     def next_id(self) -> str:
-        """Return an unused message id."""
         self.sequence = sequence = self.sequence + 1
         return f"{self.prefix}{sequence}"
 
@@ -457,5 +438,4 @@ class Stamper:
         return common
 
     def stop(self) -> None:
-        """Decline all further sends."""
         self._stopped = True

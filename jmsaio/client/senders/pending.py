@@ -135,7 +135,6 @@ class PendingSends:
         self._all_settled = Waiters()
 
     def passed(self, loop: asyncio.AbstractEventLoop, turn: int) -> None:
-        """Record a send that was passed to the transport in the millisecond ``turn``."""
         self.count += 1
         self.turn = turn
         if not self.alone:  # the first one of this turn of the loop
@@ -152,7 +151,6 @@ class PendingSends:
         self.alone = False
 
     def ended(self, number: int) -> None:
-        """Subtract sends that have their outcome."""
         self.count -= number
         if not self.count:
             self._all_settled.wake()
@@ -187,7 +185,6 @@ class PendingSends:
         last.confirmed(number)
 
     async def settle(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds until every send has its outcome; raise OperationTimeoutError otherwise."""
         with anyio.move_on_after(timeout) as scope:
             # The scope is checked because it does not cancel a task that is woken in each turn.
             while self.count and not scope.cancel_called:
@@ -197,10 +194,7 @@ class PendingSends:
             raise self.explained(late)
 
     def explained(self, error: JMSError) -> JMSError:
-        """Return a copy of the error of a missing answer that names the lost connection, and has it as its cause.
-
-        Returns ``error`` itself if no loss is known, it is another error, or it has a cause.
-        """
+        """Return a copy of the error of a missing answer that has the lost connection as its cause, if one is known."""
         outage = self._outage()
         unanswered = isinstance(error, SendInDoubtError | OperationTimeoutError)
         if outage is None or not unanswered or error.__cause__ is not None:
@@ -249,18 +243,15 @@ class TracedSend(PendingSend):
         self.trace = trace
 
     def set_result(self, receipt: Receipt) -> None:
-        """Set the receipt."""
         call_trace(self.trace.sent, receipt.jms_message_id)
         super().set_result(receipt)
 
     def set_exception(self, error: BaseException | type[BaseException]) -> None:
-        """Set the error."""
         assert isinstance(error, BaseException)  # senders pass no classes
         call_trace(self.trace.failed, error)
         super().set_exception(error)
 
     def cancel(self, msg: object = None) -> bool:
-        """Cancel the future; its sender does not learn the outcome."""
         cancelled = super().cancel(msg)
         if cancelled:
             call_trace(self.trace.failed, asyncio.CancelledError("the future of the send was cancelled"))

@@ -50,24 +50,14 @@ _Key = tuple[str, bool, Schema | None, bool]
 
 @attrs.define(eq=False)
 class PooledSender:
-    """A sender in the pool.
-
-    Attributes:
-        used: time of the last request for it, in seconds of the clock.
-        limit: seconds without a send after which it is closed; None: never.
-        in_pool: False once it closes.
-    """
+    """A sender in the pool."""
 
     sender: Sender
-    used: float
-    limit: float | None
+    used: float  # time of the last request for it, in seconds of the clock
+    limit: float | None  # seconds without a send after which it is closed; None: never
     subscriptions: set[str]
-    in_pool: bool = True
+    in_pool: bool = True  # False once it closes
     closed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-
-    def touch(self, now: float) -> None:
-        """Record a use at ``now``."""
-        self.used = now
 
 
 class _Turn(asyncio.Lock):
@@ -152,7 +142,6 @@ class Restoring:
             return False
 
     async def aclose(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds for the checks to end; log the topics whose check did not."""
         task = self._task
         if task is None:
             return
@@ -223,7 +212,7 @@ class SenderPool:
             return None
         self._entries.move_to_end(key)
         if entry.limit is not None:
-            entry.touch(self._timers.clock.steady())
+            entry.used = self._timers.clock.steady()
         return entry
 
     def _key(self, topic: str, transacted: bool, schema: Schema | None, by_group: bool) -> _Key:
@@ -340,7 +329,6 @@ class SenderPool:
             ) from error
 
     async def close_topic(self, topic: str, timeout: float) -> None:
-        """Close the senders to a topic, so that the topic can be deleted."""
         await self._close_all([key for key in self._entries if key[0] == topic], timeout)
 
     async def close_idle(self) -> None:
@@ -352,7 +340,7 @@ class SenderPool:
             try:
                 await entry.sender.drain(0.0)
             except OperationTimeoutError:
-                entry.touch(now)
+                entry.used = now
                 continue
             if self._entries.get(key) is entry:  # not closed meanwhile
                 await self._close_all([key], self.config.close_timeout)
@@ -366,7 +354,6 @@ class SenderPool:
             self._closing_idle = None
 
     async def close(self, timeout: float) -> None:
-        """Close all senders concurrently; pending sends have up to ``timeout`` seconds to end."""
         self._closed = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout

@@ -50,7 +50,6 @@ class ActiveSubscription:
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
-    """Claim a client identifier on a broker."""
     if not isinstance(client_id, str) or not client_id:
         raise InvalidClientIDError(f"client_id must be a text that is not empty, not {shown(client_id)}")
     if (broker, client_id) in _client_ids:
@@ -62,7 +61,6 @@ def claim_client_id(broker: str, client_id: str) -> None:
 
 
 def release_client_id(broker: str, client_id: str) -> None:
-    """Release a client identifier."""
     _client_ids.discard((broker, client_id))
 
 

@@ -90,7 +90,6 @@ _MODE_WORDS = {
 
 
 def parse_selector(text: str | None) -> Selector | None:
-    """Parse a selector; return None for None and "". Raises InvalidSelectorError."""
     if text is None or text == "":
         return None
     if not isinstance(text, str):
@@ -99,7 +98,6 @@ def parse_selector(text: str | None) -> Selector | None:
 
 
 def check(request: ConsumerRequest, client_id: str | None, strict_client_id: bool) -> None:
-    """Refuse a consumer of a topic that JMS forbids."""
     if not isinstance(request.destination, Topic):
         raise InvalidDestinationError(
             f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
@@ -117,7 +115,6 @@ def check(request: ConsumerRequest, client_id: str | None, strict_client_id: boo
 
 
 def durable_name(client_id: str | None, name: str) -> str:
-    """Return the name of a durable subscription's Pulsar subscription."""
     return name if client_id is None else f"{client_id}_{name}"
 
 
@@ -209,7 +206,6 @@ def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
 def _filtering(
     request: ConsumerRequest, client_id: str | None, connection_id: str, sent_selector: str | None
 ) -> dict[str, str]:
-    """Return the metadata for the filter plugin, with ``jms.useServerSideFiltering``."""
     metadata = {
         FILTERING: "true",
         REJECT_ACTION: "reschedule" if isinstance(request.destination, Queue) else "drop",

@@ -70,7 +70,6 @@ class SubscriptionSelectors:
 
     @property
     def fresh(self) -> bool:
-        """Whether they were read recently."""
         return self._reader.timers.clock.steady() - self.read <= _FRESH
 
     def rejects(self, record: ReceivedRecord) -> Rejection | None:
@@ -148,11 +147,7 @@ class SelectorReader:
     _plugin_missing: bool = attrs.field(default=False, init=False)
 
     async def open(self, subscription: Subscription) -> SubscriptionSelectors:
-        """Return the selectors of a subscription to which a new consumer has subscribed.
-
-        Warns once if a selector should run at a broker without the plugin. Raises InvalidSelectorError if one can't be
-        parsed, so that the plugin delivers nothing.
-        """
+        """Return the selectors for a new consumer; warn once if the broker lacks the plugin that should run one."""
         key = (subscription.identity, subscription.metadata.get(DESTINATION_TYPE))
         selectors = self._known.get(key)
         if selectors is None:
@@ -170,12 +165,10 @@ class SelectorReader:
         return self.timers.clock.steady() < self._not_before
 
     def hurry(self, selectors: Iterable[SubscriptionSelectors] | None = None) -> None:
-        """Read selectors again soon; default: all."""
         self._due.update(self._known.values() if selectors is None else selectors)
         self._some_due.set()
 
     async def run(self) -> None:
-        """Read the selectors again from time to time, until cancelled."""
         async with anyio.create_task_group() as group:
             if self.period > 0:
                 group.start_soon(self._hurry_each_period)
@@ -191,10 +184,7 @@ class SelectorReader:
             self.hurry()
 
     def failed(self, subscription: Subscription, error: Exception, until: float) -> None:
-        """Warn of a failed reading, once per type of error: a client without permission fails on every subscription.
-
-        If the admin interface does not answer, consumers wait for no reading before the time ``until``.
-        """
+        """Warn of a failed reading, once per type of error: a client without permission fails on every subscription."""
         if isinstance(error, TimeoutError) or is_away(error):
             self._not_before = until
         text = (
@@ -208,7 +198,6 @@ class SelectorReader:
         self.reports.warn_once(text)
 
     async def _look_for_plugin(self, admin: Admin, subscription: Subscription) -> None:
-        """Warn if the broker has no plugin, as far as that can be determined."""
         if self._plugin_missing or self._resting:
             return
         try:
@@ -229,7 +218,6 @@ class SelectorReader:
 
 
 async def _text(admin: Admin, topic: str, name: str) -> str | None:
-    """Return the selector in force on a subscription."""
     try:
         properties = await admin.subscription_properties(topic, name)
     except NotFoundError:
