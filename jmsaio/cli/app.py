@@ -102,7 +102,6 @@ def _shortened(text: str, arguments: Sequence[str]) -> str:
 
 
 def _usage(error: click.ClickException) -> str:
-    """Return the error's text with the command whose help explains it."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "jmsaio"
     return _with_advice(error.format_message(), f"see '{path} --help'")
@@ -115,7 +114,6 @@ def _code(error: Exception) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the error's text with advice."""
     text = str(error).strip() or type(error).__name__
     if not isinstance(error, JMSError | ValueError | OSError):
         return f"{type(error).__name__}: {text} (this is a bug in jmsaio; 'jmsaio --debug ...' shows the traceback)"

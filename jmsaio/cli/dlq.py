@@ -215,7 +215,6 @@ def describe_letter(message: Message, topic: str) -> dict[str, Any]:
 
 
 def letter_to_text(message: Message, letter: dict[str, Any]) -> Text:
-    """Convert a dead letter to text: what ``describe_letter`` returned, the application's properties, and the body."""
     text = Text(printable(letter["id"] or "(no id)"), style="bold")
     if letter["timestamp"]:
         text.append(f"  sent {clock_text(letter['timestamp'])}", style="dim")
@@ -234,10 +233,7 @@ def letter_to_text(message: Message, letter: dict[str, Any]) -> Text:
 
 
 def _subscription(topic: str, origin: str) -> str | None:
-    """Return the subscription in the name of a dead letter topic, ``<origin>-<subscription>-DLQ``; None if it has none.
-
-    Letters of earlier versions of jmsaio and of pulsar-client don't name it otherwise.
-    """
+    """Return the subscription in a dead letter topic's name; letters of earlier versions don't name it otherwise."""
     name = split_partition(topic)[0]
     if name.startswith(f"{origin}-") and name.endswith("-DLQ"):
         return name[len(origin) + 1 : -len("-DLQ")] or None

@@ -24,7 +24,6 @@ def guides() -> dict[str, Traversable]:
 
 
 def title(text: str) -> str:
-    """Return the first heading of a guide."""
     return next((line.lstrip("# ").strip() for line in text.splitlines() if line.startswith("# ")), "")
 
 

@@ -188,7 +188,6 @@ async def _lines(file: BinaryIO) -> AsyncGenerator[bytes, None]:
 
 
 async def _available(file: BinaryIO) -> bytes:
-    """Return the next data of a file, b"" at its end."""
     if not isinstance(file, io.BufferedReader):  # in memory
         return file.read(_CHUNK)
     mode = os.fstat(file.fileno()).st_mode
@@ -359,7 +358,6 @@ def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
 
 
 def raw_to_text(error: MalformedMessageError) -> Text:
-    """Convert an unreadable message to text."""
     text = Text()
     text.append(printable(str(error)), style="red")
     for name, value in error.properties.items():
@@ -369,7 +367,6 @@ def raw_to_text(error: MalformedMessageError) -> Text:
 
 
 def _body(message: Message) -> tuple[Any, Any]:
-    """Return the body as JSON, and the types that JSON can't express."""
     body, kind = message._body(), KINDS[message.KIND].body
     if isinstance(body, JavaObject):
         return {"class": body.class_name, "data": plain(body.data)}, "java"

@@ -32,7 +32,6 @@ count_option = click.option(
 
 
 def transfer_options(command: Command) -> Command:
-    """Add the options of a command that changes selected messages."""
     return with_options(
         command,
         broker_options(),
@@ -116,16 +115,10 @@ def transfer(
     what = "messages" if selector is None else f"messages that match {selector}"
     if not dry_run and not agreed(f"{kind} {what} of {queue}{where}?", yes):
         return ERROR
-    return run(carry_out(config, request, output))
-
-
-async def carry_out(config: Configuration, request: TransferRequest, output: Output) -> int:
-    """Carry out a request, and write its summary. The exit code is ``PARTLY`` if something was left."""
-    return write_outcome(output, await perform(config, request, output))
+    return write_outcome(output, run(perform(config, request, output)))
 
 
 async def perform(config: Configuration, request: TransferRequest, output: Output) -> dict[str, Any]:
-    """Carry out a request, with its progress on a terminal; return its summary."""
     from jmsaio.maintenance.transfers import describe, transfer_all
     from jmsaio.transport.registry import connected
 

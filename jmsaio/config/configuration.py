@@ -298,7 +298,6 @@ class Configuration:
 
     @property
     def used_transport(self) -> str:
-        """The name of the transport."""
         return self.transport_entry.name
 
     @property

@@ -41,7 +41,6 @@ class SectionField:
 
     @property
     def key(self) -> str:
-        """The written name, without the prefix of the enclosing section."""
         return self.section.value.rstrip(".").rpartition(".")[2]
 
     @property

@@ -197,7 +197,6 @@ def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
 
 
 def parse_broker(base: str) -> BrokerAddress:
-    """Parse a broker URL without a query; raises ConfigurationError."""
     if "@" in base:
         reason = "credentials don't belong in the broker URL; give authPlugin and authParams as options"
         raise ConfigurationError(reason, key="brokerServiceUrl")
@@ -215,7 +214,6 @@ def parse_broker(base: str) -> BrokerAddress:
 
 
 def check_web_url(text: str) -> str:
-    """Return the REST interface's base URL without a trailing slash; raise ConfigurationError."""
     if not text.startswith(("http://", "https://")) or "@" in text:
         reason = "option webServiceUrl: must be http://host:port or https://host:port, without credentials"
         raise ConfigurationError(reason, key="webServiceUrl")

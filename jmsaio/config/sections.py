@@ -280,5 +280,4 @@ class ProducerConfig(_Section):
 
     @property
     def batches(self) -> bool:
-        """Whether messages are sent in batches of more than one message."""
         return self.batching_enabled and self.batching_max_messages != 1

@@ -71,7 +71,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def token_file(home: Path, role: str) -> Path:
-    """Return the path of a role's token file."""
     return home / "auth" / f"{role}.token"
 
 

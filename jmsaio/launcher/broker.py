@@ -193,7 +193,6 @@ def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
 
 
 def _ports(options: StartOptions) -> StartOptions:
-    """Return the options with actual port numbers, all of them free."""
     spare = free_ports(4)
     broker_port = options.broker_port or next(port for port in spare if port != options.web_port)
     web_port = options.web_port or next(port for port in spare if port != broker_port)

@@ -44,7 +44,6 @@ def state_directory() -> Path:
 
 
 def data_text(name: str) -> str:
-    """Read one of the package's data files (pom, broker settings, packing recipe)."""
     return (files("jmsaio.launcher") / "data" / name).read_text(encoding="utf-8")
 
 
@@ -89,7 +88,6 @@ class StartOptions:
 
 
 def parse_settings(text: str) -> dict[str, str]:
-    """Parse the ``name=value`` lines of a settings file."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.lstrip().startswith("#"))
     return {name.strip(): value.strip() for name, value in pairs}
 
@@ -136,7 +134,6 @@ def render(settings: Mapping[str, str]) -> str:
 
 
 def command(java: Path, jars: Path, options: StartOptions) -> Sequence[str]:
-    """Return the command line that runs the broker in the foreground, in its state directory."""
     opens = [*(f"java.base/{package}" for package in _OPENS), "java.management/sun.management"]
     return [
         str(java), f"-Xmx{options.memory}", f"-XX:MaxDirectMemorySize={options.memory}",

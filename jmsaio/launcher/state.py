@@ -87,7 +87,6 @@ class BrokerStatus:
 
 
 def save(status: BrokerStatus) -> None:
-    """Write the status file atomically."""
     fields = attrs.asdict(status, filter=lambda field, _: field.name not in ("state_directory", "ready"))
     part = status.state_directory / f"{_FILE}.part"
     part.write_text(json.dumps(fields, indent=1), encoding="utf-8")
@@ -156,7 +155,6 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def log_files(directory: Path) -> list[Path]:
-    """Return the files of a broker's log, newest first."""
     older = [(int(found[1]), path) for path in directory.iterdir() if (found := _OLDER.fullmatch(path.name))]
     newest = directory / LOG_NAME
     return ([newest] if newest.exists() else []) + [path for _, path in sorted(older)]

@@ -65,7 +65,6 @@ def require(tool: str) -> Path:
 
 
 def run(arguments: Sequence[str], timeout: float, folder: Path | None = None) -> tuple[int, str]:
-    """Run a program to its end, for up to ``timeout`` seconds; return its exit code and all its output."""
     done = subprocess.run(
         arguments,
         cwd=folder,

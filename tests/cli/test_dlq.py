@@ -16,9 +16,9 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
-from jmsaio.cli.common.output import Output
+from jmsaio.cli.common.output import Output, write_outcome
 from jmsaio.cli.dlq import _subscription, list_letters, show
-from jmsaio.cli.transfer import carry_out
+from jmsaio.cli.transfer import perform
 from jmsaio.config import load
 from jmsaio.maintenance.transfer import Transfer, TransferRequest
 from jmsaio.model.destinations import Queue
@@ -89,10 +89,8 @@ async def test_letters_of_a_topic_that_a_policy_names_are_found(
         shown = capsys.readouterr().out
         assert f"{subscribed}, subscription a_audit; failed deliveries: " in shown
         assert shown.rstrip().endswith("\n  a")
-        await carry_out(
-            config, TransferRequest(destination=Queue(failed), transfer=Transfer.PURGE), Output(as_json=True)
-        )
-        lines(capsys)
+        purge = TransferRequest(destination=Queue(failed), transfer=Transfer.PURGE)
+        await perform(config, purge, Output(as_json=True))
         await run_inside(list_letters, {"brokerServiceUrl": url})
         assert failed not in {one["name"] for one in lines(capsys)}
 
@@ -169,7 +167,8 @@ async def test_selected_letters_are_redriven_up_to_the_limit(
 ) -> None:
     await letters.put(message("a", region="EU"), message("b", region="US"), message("c", region="EU"))
     request = TransferRequest(destination=Queue(letters.dead), selector="region = 'EU'", limit=1, patience=2.0)
-    assert await carry_out(letters.harness.configuration, request, Output(as_json=True)) == 0
+    summary = await perform(letters.harness.configuration, request, Output(as_json=True))
+    assert write_outcome(Output(as_json=True), summary) == 0
     assert lines(capsys)[0]["sent"] == 1
     assert texts(await letters.waiting()) == ["a"]
     assert texts(await letters.waiting(letters.dead)) == ["b", "c"]

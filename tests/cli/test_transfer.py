@@ -16,8 +16,8 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
-from jmsaio.cli.common.output import Output
-from jmsaio.cli.transfer import carry_out
+from jmsaio.cli.common.output import Output, write_outcome
+from jmsaio.cli.transfer import perform
 from jmsaio.config import load
 from jmsaio.errors import InvalidDestinationError, NotFoundError
 from jmsaio.maintenance.dead_letters import require_admin
@@ -93,7 +93,8 @@ async def interrupt(
 async def carry(url: str, kind: Transfer, source: str, target: str | None, **more: Any) -> int:
     to = None if target is None else Queue(target)
     request = TransferRequest(destination=Queue(source), to=to, transfer=kind, patience=2.0, **more)
-    return await carry_out(load(url), request, Output(as_json=True))
+    output = Output(as_json=True)
+    return write_outcome(output, await perform(load(url), request, output))
 
 
 async def test_a_moved_message_keeps_its_id_timestamp_and_properties(url: str, name: Callable[[str], str]) -> None:

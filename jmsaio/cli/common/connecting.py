@@ -45,7 +45,6 @@ class Number(click.FloatRange):
     """A number of seconds or the like within limits; nan and infinity are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number; click reports an error as wrong usage."""
         number = float(super().convert(value, param, ctx))
         if not number <= TEN_YEARS:  # nor for nan
             self.fail(f"{value} is not a finite number up to {TEN_YEARS:.0f}.", param, ctx)
@@ -185,7 +184,6 @@ async def require_destination(source: Source, destination: Queue | Topic, output
 
 
 def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
-    """Create the queue or topic of a name."""
     return session.create_topic(name) if topic else session.create_queue(name)
 
 
@@ -217,7 +215,6 @@ def agreed(question: str, yes: bool) -> bool:
 
 
 def require_terminal(yes: bool) -> None:
-    """Check that a question can be asked, unless ``--yes`` was given. Raises click.UsageError."""
     if not yes and not sys.stdin.isatty():
         raise click.UsageError("this deletes messages or moves them; give --yes if that is meant")
 

@@ -17,8 +17,6 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from jmsaio.maintenance.transfer import TransferProgress
 
 
@@ -95,12 +93,10 @@ def shown_age(seconds: float) -> str:
 
 
 def make_output(as_json: bool | None) -> Output:
-    """Create the output for the value of ``--json/--no-json``; None if it was not given."""
     return Output(as_json=not sys.stdout.isatty() if as_json is None else as_json)
 
 
 def show_help_alone(context: click.Context) -> None:
-    """Print the help of a command group if no subcommand was given."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -53,7 +53,6 @@ class MemoryTransaction:
         producer_name: str | None = None,
         schema_version: bytes | None = None,
     ) -> None:
-        """Keep a record for the commit. Arguments as for ``Partition.append``."""
         self._sent.append((log, record, size, sequence_id, producer_name, schema_version))
         self._broker.used += size
 
@@ -67,10 +66,7 @@ class MemoryTransaction:
     def acknowledge(
         self, subscription: BrokerSubscription, number: int, record: StoredRecord | None
     ) -> JMSError | None:
-        """Acknowledge a record; ``record`` is None if the consumer does not hold it.
-
-        Returns the conflict with the record's state, if any, after which the transaction can't be committed.
-        """
+        """Acknowledge a record, None if the consumer does not hold it; return the conflict that prevents the commit."""
         if record is None:
             other = subscription.in_transaction.get(number)
             if other is not None and other[0] is self:

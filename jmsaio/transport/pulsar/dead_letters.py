@@ -111,7 +111,6 @@ class DeadLetters:
 
     @property
     def limit(self) -> int:
-        """Maximum number of redeliveries of a record."""
         return self._policy.max_redeliver_count
 
     def put(

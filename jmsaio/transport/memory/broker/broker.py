@@ -193,7 +193,6 @@ class Broker:
         return f"{self.name}-{next(self._producers)}"
 
     def open_to_send(self, topic: str) -> list[Partition]:
-        """Open a topic as with ``open``. Raises TransportError if the topic was terminated."""
         logs = self.open(topic)
         if any(log.terminated for log in logs):
             raise terminated(topic)

@@ -81,7 +81,6 @@ class StoredRecord:
 
     @property
     def message_id(self) -> WireId:
-        """Id of the record."""
         message_id = self._message_id
         if message_id is None:
             log = self.log
@@ -91,7 +90,6 @@ class StoredRecord:
 
     @property
     def topic(self) -> str:
-        """Full name of its topic or partition."""
         return self.log.name
 
     def __repr__(self) -> str:
@@ -219,13 +217,11 @@ class Partition:
         return stored
 
     def release(self, record: StoredRecord) -> None:
-        """Remove one reference to ``record``, dropping it with the last."""
         record.references -= 1
         if record.references <= 0 and (self.subscribed or not self.keeps_unread):
             self.drop(record)
 
     def drop(self, record: StoredRecord) -> None:
-        """Remove ``record`` from memory."""
         if self.records.pop(record.number, None) is not None:
             self.broker.used -= record.size
 
@@ -234,7 +230,6 @@ class Partition:
         self.listeners.append(listener)
 
     def silence(self, listener: LogListener) -> None:
-        """Stop publishing to ``listener``."""
         if listener in self.listeners:
             self.listeners.remove(listener)
 
@@ -265,9 +260,7 @@ class Partition:
 
     @property
     def last(self) -> WireId | None:
-        """Id of the last stored record; None if there is none."""
         return self.message_id(next(reversed(self.records))) if self.records else None
 
     def message_id(self, number: int) -> WireId:
-        """Return the id of the record with ``number``."""
         return WireId(self.ledger, number, self.partition)

@@ -80,7 +80,6 @@ class SingleActive(Policy):
         self.solo = consumers[max(self._partition, 0) % len(consumers)] if consumers else None
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
-        """Return the active consumer if it has a permit or needs none."""
         active = self.solo
         if active is None or (len(active.queue) >= active.capacity and not (again and active.capacity)):
             return None
@@ -112,7 +111,6 @@ class RoundRobin(Policy):
         self._ready.setdefault(consumer)
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
-        """Return the next consumer; those without permits leave the list until they have some."""
         ready = self._ready
         while ready:
             consumer = next(iter(ready))
@@ -179,7 +177,6 @@ class ByKey(Policy):
 
 
 def policy_for(type_: SubscriptionType, partition: int) -> Policy:
-    """Create a policy for a subscription type, on the partition with that index (-1: none)."""
     if type_ is SubscriptionType.SHARED:
         return RoundRobin()
     if type_ is SubscriptionType.KEY_SHARED:

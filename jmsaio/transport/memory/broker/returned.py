@@ -43,7 +43,6 @@ class ReturnedRecords:
             consumer.waiting.add(number)
 
     def state(self, number: int) -> RecordState:
-        """Return the state of a record that is here."""
         return RecordState.RETURNED if number in self._delayed else RecordState.BACK
 
     def end_delays(self, consumer: Consumer) -> None:

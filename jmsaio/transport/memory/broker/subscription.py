@@ -89,7 +89,6 @@ class BrokerSubscription:
         return self.log.broker
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Receive a new record, and deliver it at once if possible."""
         if due is not None:
             self.returned.delay(record, due, None)
             return
@@ -242,7 +241,6 @@ class BrokerSubscription:
             self.room(holder)
 
     def _place(self, record: StoredRecord) -> tuple[RecordState, Consumer | None]:
-        """Return the state of a record, and the consumer that has it."""
         if record.number in self.in_transaction:
             return RecordState.IN_TRANSACTION, None
         if record.number in self.returned.records:
@@ -284,7 +282,6 @@ class BrokerSubscription:
             self.forget(record)
 
     def _remove(self, record: StoredRecord, state: RecordState, consumer: Consumer | None) -> None:
-        """Remove a record from its place."""
         number = record.number
         if state is RecordState.IN_TRANSACTION:
             self.in_transaction.pop(number)[0].withdraw(self, number)
@@ -299,7 +296,6 @@ class BrokerSubscription:
             consumer.ack_deadlines.pop(number, None)
 
     def advance(self, number: int) -> None:
-        """Acknowledge every record up to and including that number."""
         while self.backlog and self.backlog[0].number <= number:
             self.forget(self.backlog.popleft())
         for pending in self.pending():
@@ -431,10 +427,8 @@ class BrokerSubscription:
 
 
 def subscriptions_of(log: Partition) -> dict[str, BrokerSubscription]:
-    """Return the subscriptions of a topic or partition, by name."""
     return {listener.name: listener for listener in log.listeners if isinstance(listener, BrokerSubscription)}
 
 
 def subscriptions_named(name: str, logs: Iterable[Partition]) -> list[BrokerSubscription]:
-    """Return the subscription of that name in each of ``logs`` that has one."""
     return [found for log in logs if (found := subscriptions_of(log).get(name)) is not None]

@@ -35,7 +35,6 @@ _NO_RIGHT = "Unauthorized to"
 
 
 def error_of(status: int, reason: str, what: str, credentials: Credentials | None = None, token: str = "") -> Exception:
-    """Create the error for a call, ``what``, refused with that HTTP status and these credentials."""
     if status in (401, 403):
         if status == 403 or _NO_RIGHT in reason:
             return JMSSecurityError(f"{what}: the credentials have no right to do this [{status}] ({reason})")
@@ -123,10 +122,7 @@ def read_entry(headers: Mapping[str, str]) -> StoredEntry:
 
 
 def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str) -> bool:
-    """Return whether the cursor of ``subscription`` is at or after ``message_id``, in an answer of ``internalStats``.
-
-    Raises NotFoundError, and AdminError with status 409 if ``message_id`` is after the topic's last entry.
-    """
+    """Return whether a cursor is at or after ``message_id``. AdminError 409: that is after the topic's last entry."""
     with understanding(what):
         cursor = _cursor(internal, subscription, what)
         last = read_entry_id(internal["lastConfirmedEntry"])
@@ -167,10 +163,7 @@ def read_cursor(internal: Any, subscription: str, what: str) -> Cursor:
 
 
 def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """Return id, entries and bytes of each ledger, oldest first, from an answer of ``internalStats``.
-
-    The list counts the entries of a ledger only once it is closed, which it is not yet while its topic is closing.
-    """
+    """Return id, entries and bytes of each ledger, oldest first; an open one is not counted in the list."""
     found = [(int(one["ledgerId"]), int(one["entries"]), int(one["size"])) for one in internal["ledgers"]]
     if found and not found[-1][1] and internal["state"] not in _COUNTED:
         found[-1] = (found[-1][0], int(internal["currentLedgerEntries"]), int(internal["currentLedgerSize"]))
@@ -178,11 +171,7 @@ def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
 
 
 def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:
-    """Describe a topic's storage by the answers of three calls.
-
-    ``buffer`` is the answer of ``transactionBufferStats``, or None; without transactions, everything stored is
-    readable.
-    """
+    """Describe a topic's storage; ``buffer``, its transactions, is None if the right to read them is missing."""
     partition = split_partition(topic)[1]
 
     def message_id(of: EntryId | None) -> WireId | None:

@@ -100,11 +100,7 @@ class OAuthTokens:
     _turn: anyio.Lock = attrs.field(factory=anyio.Lock, init=False, repr=False)
 
     async def token(self) -> str:
-        """Return a valid token. Concurrent calls share one request; cancelling keeps the existing token.
-
-        Raises BrokerUnavailableError if the server does not answer, and JMSSecurityError if it refuses the client,
-        can't be trusted or answers without a token, or the private key can't be read.
-        """
+        """Return a valid token. Concurrent calls share one request; cancelling keeps the existing token."""
         async with self._turn:
             if not self._kept or anyio.current_time() >= self._until:
                 self._kept, lifetime = await self._fetch()
@@ -165,10 +161,7 @@ class OAuthTokens:
 
 
 def with_key(values: Mapping[str, str]) -> dict[str, str]:
-    """Return parameters with a path as ``private_key``, or with the content of its ``data:`` URL instead.
-
-    pulsar-client would log a ``data:`` URL that it can't read, and so does no error here.
-    """
+    """Return parameters with a path as ``private_key``, or the content of its ``data:`` URL, which no error shows."""
     read, key = dict(values), values.get("private_key", "")
     if key.startswith("file:"):
         path = key.removeprefix("file:")
@@ -233,10 +226,7 @@ class Credentials:
     issued: OAuthTokens | None = attrs.field(default=None, eq=False, repr=False)
 
     async def token(self) -> str:
-        """Return the current token, "" for a kind without tokens. A file is read, or a function called, in a thread.
-
-        Raises as ``read_token`` and ``OAuthTokens.token``.
-        """
+        """Return the current token, "" for a kind without tokens. A file is read, or a function called, in a thread."""
         if self.issued is not None:
             return await self.issued.token()
         if self.function is not None or "file" in self.values:

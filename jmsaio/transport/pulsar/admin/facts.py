@@ -43,10 +43,7 @@ Open = Callable[[Configuration], Awaitable[_Connected]]
 
 
 async def collect_facts(config: Configuration, topic: str | None, connect: Open) -> dict[str, Any]:
-    """Collect all facts, concurrently once ``connect`` has opened a transport. Takes a maximum of 50 s.
-
-    As ``jmsaio.transport.registry.collect_facts``.
-    """
+    """Collect all facts, concurrently once ``connect`` has opened a transport. Takes a maximum of 50 s."""
     limit = min(config.operation_timeout, _CALL)
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))
     found: dict[str, Any] = {}

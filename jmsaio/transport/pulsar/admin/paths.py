@@ -156,7 +156,6 @@ class _Turns:
     idle: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     async def enter(self, what: str, timeout: float, *, alone: bool) -> None:
-        """Acquire the lock, and with ``alone`` wait until nobody subscribes."""
         try:
             with anyio.fail_after(timeout):
                 await self.lock.acquire()

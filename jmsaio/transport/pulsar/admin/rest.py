@@ -116,7 +116,6 @@ class RestAdmin:
         await self._call("DELETE", path, query=query, what=f"delete {topic}")
 
     async def terminate_topic(self, topic: str) -> None:
-        """Terminate a topic; pulsar-client's producers notice it within about a tenth of a second."""
         ending = "/terminate/partitions" if await self.partitions(topic) > 0 else "/terminate"
         await self._call("POST", topic_path(topic) + ending, what=f"terminate {topic}")
 
@@ -136,7 +135,6 @@ class RestAdmin:
         return await self._get(path, f"statistics of {topic}", answers.read_stats, query)
 
     async def backlog(self, topic: str, subscription: str) -> int:
-        """Count the messages kept for a subscription, up to the broker's own limit (10,000 entries by default)."""
         what = f"backlog of subscription {subscription} of {topic}"
         count = await self.partitions(topic)
         messages = 0
@@ -231,10 +229,7 @@ class RestAdmin:
         return WireId(*await self._get(paths.since_path(topic, time), what, read))
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
-        """Move the cursor, and poll it until it has moved, for up to ``operation_timeout`` seconds.
-
-        The broker answers before it has moved the cursor, and refuses (409) while an earlier call is in progress.
-        """
+        """Poll the cursor until it has moved: the broker answers before, and refuses (409) during an earlier call."""
         what = f"advance subscription {subscription} of {topic}"
         path = f"{subscription_path(topic, subscription)}/expireMessages"
         body = answers.message_id_body(topic, message_id)
@@ -265,10 +260,7 @@ class RestAdmin:
             raise
 
     async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
-        """Create a subscription (and a missing topic); return False if it exists. Waits for concurrent subscribers.
-
-        Each partition has a call of its own: an answer for several would not say which of them failed.
-        """
+        """Make a call for each partition: an answer for several would not say which of them failed."""
         async with paths.creating(topic, name, self._config.operation_timeout):
             parts = await list_partitions(self, topic) or [topic]
             return any(await together(self._create_subscription(part, name, position) for part in parts))
@@ -320,7 +312,6 @@ class RestAdmin:
         return (await self._answer(method, path, what=what)).text
 
     async def aclose(self) -> None:
-        """Close the connections. Idempotent."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:

@@ -64,12 +64,10 @@ class SameCluster:
     _refused_until: float = attrs.field(default=-math.inf, init=False)
 
     async def check(self, path: str, what: str, list_consumers: ListConsumers) -> None:
-        """Check the interface; return at once if the result is known. Concurrent calls share one check.
+        """Check the interface before a call; return at once if the result is known. Concurrent calls share one check.
 
-        ``path`` and ``what`` are of the call that is about to be made. Raises ConfigurationError if the interface
-        belongs to another cluster, or ``webServiceUrl`` is not given and that is unknown (if given, this is logged as a
-        warning); TransportError or JMSSecurityError if a side does not answer or refuses. Cancelling leaves no reader
-        behind.
+        Raises ConfigurationError if the interface is another cluster's, or ``webServiceUrl`` is not given and that is
+        unknown (if given, this is logged as a warning). Cancelling leaves no reader behind.
         """
         config = self.config
         key = (config.service_url, config.web_service_url)

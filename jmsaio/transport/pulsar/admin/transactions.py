@@ -90,9 +90,7 @@ def decide(
 def read_topic(before: Any, found: Any, is_stored: bool, after: Any) -> TransactionOutcome | None:
     """Return what a topic says about a transaction that sent something to it; None while it is being recovered.
 
-    ``before`` and ``after`` are answers of ``transactionBufferStats``, as the topic could have been unloaded between
-    them; ``found`` is one of ``transactionInBufferStats``; ``is_stored``: the ledger of a message that it sent is
-    there.
+    It could have been unloaded between ``before`` and ``after``. ``is_stored``: the ledger of a message is there.
     """
     if not _same(before, after):
         return None
@@ -106,10 +104,9 @@ def read_topic(before: Any, found: Any, is_stored: bool, after: Any) -> Transact
 
 
 def read_subscription(before: Any, cursor: Cursor, message_id: WireId, after: Any) -> TransactionOutcome | None:
-    """Return whether a record that a transaction acknowledged is; None while pending acknowledgements are recovered.
+    """Return whether a record that a transaction acknowledged is; None while they are being recovered.
 
-    ``before`` and ``after`` are answers of ``pendingAckStats``. The record has an index if only a part of its batch is
-    in the transaction.
+    The record has an index if only a part of its batch is in the transaction.
     """
     if not _same(before, after):
         return None
