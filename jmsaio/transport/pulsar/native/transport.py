@@ -144,11 +144,7 @@ class PulsarTransport:
         return f"<PulsarTransport {self._config.service_url}, {state}>"
 
     async def check_reachable(self) -> None:
-        """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``; then watch it.
-
-        Addresses that stay silent for ``connectionTimeoutMs`` end the wait. Raises BrokerUnavailableError with host,
-        port and cause, JMSSecurityError if one side refuses the other, or ConfigurationError for the listener's name.
-        """
+        """Wait up to ``connect_timeout`` until the broker answers and accepts the ``listenerName``; then watch it."""
         deadline = self._bridge.loop.time() + self._config.connect_timeout
         try:
             failure = await _first(self._ask_broker(self._config.connect_timeout), self._probe.hopeless())
@@ -259,10 +255,7 @@ class PulsarTransport:
         return reader
 
     async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str, topic: str | None) -> Opened:
-        """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s.
-
-        Raises JMSSecurityError, or BrokerUnavailableError with the reason. Cancelling cancels the opening.
-        """
+        """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s."""
         try:
             opened = await _first(opening, self._probe.until_refused(_OPENING))
         except (OperationTimeoutError, BrokerUnavailableError) as error:

@@ -3,18 +3,15 @@
 pulsar-client reconnects by itself and only logs it. It exposes whether a consumer or a producer is connected (half a
 microsecond to read), and how a request ends. So all of them are checked every second, and while no record arrives one
 consumer requests the last message id of its topic: this uses the consumer's own connection, and detects a connection
-that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
-
-A loss that ends within a second or two is not reported: pulsar-client logs it only at its level INFO, without saying
-whose connection it was. While no consumer is open, another request is sent to the broker.
+that is silent but not closed, which pulsar-client itself notices after 30 to 60 s. A loss that ends within a second or
+two is not reported: pulsar-client does not tell whose connection it was.
 
 ``MissingReceivers`` have disconnected consumers though the broker answers. pulsar-client only logs why: another
 consumer took an exclusive subscription, or the topic or the subscription was deleted.
 
 ``StalledReceivers`` have failover subscriptions that the broker no longer serves. Pulsar 4.0.7 waits
-``activeConsumerFailoverDelayTimeMillis`` before it reads for a new active consumer. If that one closes just when this
-time ends, the next one becomes active, but nothing is read for it until the consumers change again. So its receiver
-subscribes again.
+``activeConsumerFailoverDelayTimeMillis`` before it reads for a new active consumer. If that one closes just then, the
+next one becomes active, but nothing is read for it until the consumers change: its receiver subscribes again.
 """
 
 from __future__ import annotations
@@ -40,15 +37,13 @@ from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
 
 #: Seconds between two checks.
 INTERVAL = 1.0
-#: Checks without a connection that count as a loss: a single one might coincide with pulsar-client's move to another
-#: broker.
+#: Checks without a connection that count as a loss: one might coincide with a move to another broker.
 UNCONNECTED = 2
 #: Seconds without a record before a request is sent to the broker.
 QUIET = 1.5
 #: Maximum seconds for its answer.
 SILENT = 7.0
-#: Seconds without an answer before another request is sent while the connection is lost: pulsar-client repeats each
-#: request at growing intervals.
+#: The same for another request while the connection is lost: pulsar-client repeats one at growing intervals.
 AGAIN = 3.0
 #: Seconds between two checks whether the broker refuses the credentials, while it is lost.
 REFUSAL = 5.0
@@ -66,8 +61,7 @@ _STAYS = {
 STATS_INTERVAL = 10.0
 #: Seconds until the next check if the broker did not return the statistics.
 STATS_PAUSE = 60.0
-#: Number of consecutive checks that must show that a consumer stalls; doubled each time that subscribing again did not
-#: help.
+#: Number of consecutive checks that must show that a consumer stalls; doubled when subscribing again did not help.
 STALLED = 2
 #: Maximum seconds for the broker's statistics.
 _STATS_TIMEOUT = 3.0
@@ -141,7 +135,6 @@ class Watch:
                 _log.exception("looking after the connection to %s failed; please report this", self.address)
 
     def check(self, now: float) -> None:
-        """Check connections and answers, and report changes since the last check."""
         receivers = self.receivers()
         consumers = [native for receiver in receivers for native in receiver.natives]
         producers = [native for sender in self.senders() for native in sender.natives]
@@ -195,7 +188,6 @@ class Watch:
                 self.report(LinkChange(str(error), error))
 
     def _is_responding(self, now: float, receivers: Sequence[PulsarReceiver]) -> bool:
-        """Return whether the broker sent a record or an answer since the last check."""
         count, question = sum(receiver.received_count for receiver in receivers), self._question
         responding = count > self._received or (question is not None and question.answered)
         self._received = count
@@ -206,7 +198,6 @@ class Watch:
         return responding
 
     def _ask(self, now: float, receivers: Sequence[PulsarReceiver]) -> None:
-        """Send a request to the broker, over the connection of a consumer if there is one, each in turn."""
         question = self._question = Question(now)
 
         def answered(result: Result, *answer: object) -> None:
@@ -231,7 +222,6 @@ class Watch:
             self.ask_broker(arrived)
 
     async def check_refusal(self, now: float) -> None:
-        """Check whether the broker refuses the credentials while nothing is connected; report a change."""
         if self.refusal is None or not (self._unconnected or self._lost is not None):
             return
         if self._lost is not None and now < self._refusal_due:
@@ -268,10 +258,7 @@ class Watch:
             self.report(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s", whole=True))
 
     def report(self, change: LinkChange) -> bool:
-        """Report a change to the listeners; return False if there are none.
-
-        If one raises, the error is logged, the others are still called, and the watch continues.
-        """
+        """Report a change; return False without listeners. An error of one is logged, and the next is called."""
         listeners = list(self.listeners)
         for listener in listeners:
             try:
@@ -281,7 +268,6 @@ class Watch:
         return bool(listeners)
 
     async def report_reasons(self, now: float) -> None:
-        """Determine why consumers are missing or receive nothing while the broker answers, and report it once."""
         if self._lost is None:
             self._missing.report_reasons(now)
             await self._stalled.check(now, self.receivers())
@@ -317,12 +303,10 @@ class MissingReceivers:
                 self.report(LinkChange(text, receiver=receiver))
 
     def restart(self, now: float) -> None:
-        """Restart the times of all missing receivers, because the connection to the broker is restored."""
         for missing in self._missing.values():
             missing.since = now
 
     def report_reasons(self, now: float) -> None:
-        """Find out why consumers are missing although the broker answers, and report each reason once."""
         for receiver, missing in list(self._missing.items()):
             if missing.reported or not receiver.natives:
                 continue
@@ -348,7 +332,6 @@ def _lost_topics(receiver: PulsarReceiver) -> set[str]:
 
 
 def _refusal(receiver: PulsarReceiver, missing: Missing) -> Refusal | None:
-    """Return the last refusal of one of the receiver's consumers in pulsar-client's log."""
     subscription = receiver.subscription
     denied = NATIVE_LOG.refusals_of_topics(missing.log)
     for topic in _lost_topics(receiver) if subscription.pattern is None else (None,):

@@ -4,13 +4,11 @@ Rules that keep the process alive (each has its test in ``tests/transport/pulsar
 
 * A native callback only calls ``Bridge.post``, which never raises: an exception in a receive callback ends the process,
   and a closed loop raises exactly there.
-* Native operations are never cancelled. A cancelled coroutine leaves its operation running; its result (a producer, a
-  consumer) is closed when it arrives.
+* Native operations are never cancelled: what one opens is closed when it arrives.
 * ``flush`` of a producer is never called: it holds the GIL and waits for a lock whose owner waits for the GIL.
 * After a fork every object of the parent raises: pulsar-client's threads do not exist in the child.
-* The callback of a client's ``close_async`` is destroyed by a thread that outlives the call: at the interpreter's end,
-  this aborts the process (seen in 1 of 10 runs). The blocking ``close`` involves no Python object and returns when
-  pulsar-client's threads have ended, so ``NativeClient`` calls it in a daemon thread.
+* The callback of a client's ``close_async`` is destroyed by a thread that outlives the call, which at the interpreter's
+  end aborts the process (1 of 10 runs). So ``NativeClient`` calls the blocking ``close`` in a daemon thread.
 """
 
 from __future__ import annotations
@@ -85,7 +83,6 @@ class Bridge:
 
     @property
     def forked(self) -> bool:
-        """Whether this is a child process of the one that created the bridge."""
         return self.failure is not None and self.failure[0] is ForkError
 
     def close(self) -> None:
@@ -115,10 +112,7 @@ class Bridge:
         holds_native(part)
 
     def release(self) -> None:
-        """Make all parts drop their closed native objects: each keeps pulsar-client's threads alive.
-
-        The parts themselves can live on in reference cycles until Python collects them.
-        """
+        """Make all parts, which can live on in cycles, drop their native objects: each keeps native threads alive."""
         for part in list(self._parts):
             part.release()
 
@@ -141,10 +135,7 @@ class Bridge:
         what: str,
         discard: Callable[[Any], object] | None = None,
     ) -> asyncio.Future[Any]:
-        """Start a native operation at once, with the native callback; return a future of its answer.
-
-        ``discard`` is called with a result that arrives after the future was cancelled.
-        """
+        """Start a native operation at once; ``discard`` is called with a result that arrives after a cancellation."""
         future: asyncio.Future[Any] = self.loop.create_future()
 
         def arrived(*answer: Any) -> None:
@@ -171,10 +162,9 @@ class Bridge:
         timeout: float,
         discard: Callable[[Any], object] | None = None,
     ) -> Any:
-        """Start a native operation as ``start``, and wait up to ``timeout`` seconds for its answer.
+        """Wait up to ``timeout`` seconds for an operation of ``start``.
 
-        Raises OperationTimeoutError without an answer in time, or the translated error. Cancelled, and with
-        ``discard``, it waits up to 2 seconds for the answer, so that nothing is opened afterwards.
+        Cancelled, and with ``discard``, it waits up to 2 seconds for the answer, so that nothing is opened afterwards.
         """
         future = self.start(start, what, discard)
         try:
@@ -192,10 +182,7 @@ class Bridge:
         return future.result()
 
     async def ask_all(self, futures: Sequence[asyncio.Future[Any]], timeout: float) -> None:
-        """Wait up to ``timeout`` seconds for futures from ``start``.
-
-        Raises the first error once all have ended; OperationTimeoutError if one was not answered in time.
-        """
+        """Wait for futures from ``start``; raise the first error once all have ended, or that one was late."""
         if not futures:
             return
         done, late = await asyncio.wait(futures, timeout=max(0.0, timeout))
@@ -208,10 +195,7 @@ class Bridge:
 
 
 def _once(post: Callable[..., None], arrived: Callable[..., object]) -> Callable[..., None]:
-    """Return the native callback of one operation, which drops its references at its first call.
-
-    pulsar-client never frees the callback of a reader's creation, nor any object referenced by it.
-    """
+    """Drop the references at the first call: pulsar-client never frees the callback of a reader's creation."""
     references = [(post, arrived)]
 
     def answered(*answer: object) -> None:
@@ -236,10 +220,7 @@ def drop(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> None:
 
 
 async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[Opened]:
-    """Wait for several openings of producers or consumers; return the results of all, or of none.
-
-    Raises the first error, once all have ended and the other results are being closed. So they are if it is cancelled.
-    """
+    """Return the results of all openings. After an error, or cancelled, it closes the others once all have ended."""
     tasks = [asyncio.create_task(one) for one in opening]
     whole = False
     try:
@@ -260,7 +241,6 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[
 
 
 async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:
-    """Wait up to ``timeout`` seconds; return False if the time expired."""
     with anyio.move_on_after(max(0.0, timeout)) as scope:
         await waiting
     return not scope.cancelled_caught
@@ -274,16 +254,13 @@ def _succeeded(answer: tuple[object, ...]) -> bool:
 
 
 class NativeClient:
-    """Owns one ``_pulsar.Client`` and closes it once: at the exit of the process if nobody did.
-
-    Its threads would call into a dead interpreter. Since Python 3.12 no thread can be started at exit, so the thread
-    that closes is started with the client.
-    """
+    """Closes one ``_pulsar.Client`` once: at exit if nobody did, as its threads would call into a dead interpreter."""
 
     def __init__(self, native: ClosableClientHandle) -> None:
         self.native = native
         self._done: Callable[[], object] | None = None
         self._asked = threading.Event()
+        # Started now: since Python 3.12 no thread can be started at exit.
         self._thread = threading.Thread(target=self._close, name="jmsaio-close", daemon=True)
         self._thread.start()
         _OPEN[id(self)] = self
@@ -327,10 +304,7 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    """Make every bridge of a child process raise, and forget the clients: the native threads do not exist there.
-
-    Destroying native objects would wait for these threads forever, so they are kept until the child ends.
-    """
+    """Make a child's bridges raise, and keep native objects: destroying them would wait for missing threads."""
     _OPEN.clear()
     for bridge in list(_BRIDGES):
         bridge.failure = (

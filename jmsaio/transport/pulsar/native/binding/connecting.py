@@ -1,12 +1,9 @@
 """Connect: find out whether the broker is reachable and accepts this client, and if not, why.
 
-pulsar-client retries until its operation time-out and then reports no cause: neither an unreachable address, nor the
-broker's refusal of the credentials, nor a certificate that is not trusted. So separate connections are made meanwhile,
-over which a CONNECT frame is sent: they show the cause, which is logged while the broker is unreachable, and whether
-retrying is useless. If all addresses stay silent for ``connectionTimeoutMs``, no broker is there.
-
-A service URL with ``http://`` or ``https://`` names the REST interface, where pulsar-client looks brokers up.
-There a REST call replaces the separate connection.
+pulsar-client retries until its operation time-out and then reports no cause: an unreachable address, refused
+credentials, a certificate that is not trusted. So a CONNECT frame is sent over separate connections meanwhile: they
+show the cause, and whether retrying is useless. If all addresses stay silent for ``connectionTimeoutMs``, no broker is
+there. A service URL with ``http://`` or ``https://`` names the REST interface; there a REST call replaces the frame.
 """
 
 from __future__ import annotations
@@ -55,8 +52,7 @@ _PATIENCE = 0.3
 _PAUSE = 0.5
 #: Maximum seconds of a check whose result is waited for.
 _SOON = 1.0
-#: Maximum seconds for the check after pulsar-client has failed: two round trips, and loading the certificates (0.2 s of
-#: CPU).
+#: Maximum seconds for the check after pulsar-client has failed: two round trips, and loading the certificates.
 _LAST_CHECK = 5.0
 #: Seconds between two checks while pulsar-client opens something: most slow openings have another reason.
 _LONG_PAUSE = 5.0
@@ -66,20 +62,14 @@ _log = logging.getLogger(__name__)
 async def introduce(
     connection: ByteStream, address: str, config: Configuration, credentials: Credentials | None
 ) -> str:
-    """Describe an address: `ACCEPTED`, or a problem. The caller limits the time, and closes the connection.
-
-    Without TLS, credentials are only sent after the answer to a PING, which needs no CONNECT before: a port that uses
-    TLS would expose them.
-
-    Raises JMSSecurityError if one side refuses the other, or BrokerUnavailableError if there is no token, because the
-    OAuth 2.0 server does not answer.
-    """
+    """Describe an address: ``ACCEPTED``, or a problem. The caller limits the time, and closes the connection."""
     stream, context = connection, tls_context(config, credentials) if config.scheme == "pulsar+ssl" else None
     try:
         if context is not None:
             stream = await TLSStream.wrap(
                 connection, hostname=_host(address), ssl_context=context, standard_compatible=False
             )
+        # A port that uses TLS would expose credentials. A PING needs no CONNECT before.
         elif credentials is not None and not await _answers_ping(stream):
             return MUTE
         token = "" if credentials is None else await credentials.token()
@@ -202,8 +192,7 @@ class Probe:
     async def safe(self) -> None:
         """Return when pulsar-client can safely connect: with TLS, or once a broker has answered without it.
 
-        Otherwise credentials could be exposed; and an answer from a server other than Pulsar's REST interface would end
-        the process, because pulsar-client treats any answer as the answer to a look-up.
+        Otherwise credentials could be exposed, and the answer of another server than Pulsar's could end the process.
         """
         credentials = self._credentials
         secure = self._config.scheme == "pulsar+ssl" or credentials is None or credentials.kind is AuthKind.TLS
@@ -214,7 +203,6 @@ class Probe:
                 group.start_soon(self._ping, address, group.cancel_scope)
 
     async def _ping(self, address: str, done: anyio.CancelScope) -> None:
-        """Cancel ``done`` when a broker answers a PING, or a REST interface a call."""
         while True:
             with anyio.move_on_after(self._timeout), suppress(OSError, JMSError):
                 if self.is_web:
@@ -243,7 +231,6 @@ class Probe:
         return None
 
     async def until_refused(self, delay: float) -> JMSError:
-        """Wait until the broker refuses this client, and return the error. The first check is after ``delay`` s."""
         await asyncio.sleep(delay)
         while True:
             refused = await self.refusal()
@@ -262,10 +249,7 @@ class Probe:
         return BrokerUnavailableError(text, error_code=error.error_code)
 
     async def failure(self, refused: JMSSecurityError | None = None) -> JMSError:
-        """Create the error of a connect, with host and port if no broker answers.
-
-        ``refused``, pulsar-client's error without a cause, is returned if no cause is found.
-        """
+        """Create the error of a connect: ``refused``, pulsar-client's error, if no cause is found."""
         seconds = anyio.current_time() - self._begin
         if refused is not None or not self._causes:
             await self._check_all(min(_LAST_CHECK, self._timeout))

@@ -1,8 +1,7 @@
 """Protocols for the used parts of pulsar-client's objects, because ``_pulsar`` has no type information.
 
-They are for type checkers only, and never checked at run time. Configuration objects, which jmsaio only creates, are
-annotated with their own classes of ``_pulsar``. Positions and times are in milliseconds; numbers of an id are -1, and
-texts empty, where the message has none. Texts that are not UTF-8 raise UnicodeDecodeError.
+They are for type checkers only. Positions and times are in milliseconds; numbers of an id are -1, and texts empty,
+where the message has none. Texts that are not UTF-8 raise UnicodeDecodeError.
 """
 
 from __future__ import annotations

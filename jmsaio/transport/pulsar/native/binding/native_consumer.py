@@ -2,36 +2,30 @@
 
 Only one native receive is pending at a time. If pulsar-client's queue has a message, it answers inside the call, on
 this thread; otherwise it stays armed and is answered from a native thread, through ``Bridge.post``. It is never
-cancelled: its message is stored here, so a cancelled caller loses nothing. A ``message_listener`` is not used: it would
-create a thread state for every message and compete with the loop for the GIL.
+cancelled: its message is stored here, so a cancelled caller loses nothing. A ``message_listener`` would create a thread
+state for every message and compete with the loop for the GIL.
 
-An answer inside the call shows that more messages might be available: they are received by the blocking receive with a
-time limit of 0, which never waits and uses no callback (a sixth of the time per message, measured).
+After an answer inside the call, further messages are received by the blocking receive with a time limit of 0, which
+never waits and uses no callback (a sixth of the time per message, measured).
 
-pulsar-client passes an arriving message to an armed receive, or else puts it into its queue. It checks for an armed
-receive under a lock, but puts the message into the queue after releasing it. A receive that checks the queue and is
+pulsar-client checks for an armed receive under a lock, but puts a message into its queue after releasing it. A receive
 armed in between receives the next message only: if none follows, the message would stay in the queue forever. So the
 queue is checked once after each arming, which is sufficient:
 
 * While a receive is armed, a message enters the queue only if it arrived before the arming, or after the one that
   answers. The first can't happen later, and the second needs no check: the answer is pending.
-* One thread of pulsar-client processes all messages of a topic in sequence, so there is at most one such message. The
-  consumer of a pattern has several of these threads, but keeps the lock. If a message was found, there is another check
-  nevertheless.
-* Checking creates no such gap itself: a receive with a time limit of 0 leaves nothing behind.
+* One thread of pulsar-client processes all messages of a topic in sequence, so there is at most one such message. A
+  pattern's consumer has several, but keeps the lock. If a message was found, there is another check nevertheless.
+* A receive with a time limit of 0 leaves no such gap behind. pulsar-client allows it while another one is armed.
 * A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
   for the next one, which it precedes (``NativeConsumer.receive``).
 
 A found message might also follow an answer pending from a native thread, which waits for a processor on a busy machine.
-So unless it directly follows the last message taken, it is held until that answer arrives, for up to ``HOLD``.
+So unless it directly follows the last message received, it is retained until that answer arrives, for up to ``HOLD``.
 
-pulsar-client allows a receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and on
-readers. It refuses this if the queue has no room at all (``receiverQueueSize`` 0): then no message can be left in it.
-
-``BatchAcker`` acknowledges the records of one stored entry with one call, once all are acknowledged: the broker stores,
-sends and removes entries, and an acknowledgement of each record costs both sides about as much as the record. Reading
-an id costs as much. A native consumer's records of one entry are consecutive, so only the ids of the first and the last
-available ones are read: if both belong to one entry and their distance matches their indices, all in between are known.
+``BatchAcker`` acknowledges the records of one stored entry with one call, once all are acknowledged: otherwise each
+costs both sides about as much as the record. Reading an id costs as much: if the first and the last available message
+belong to one entry and their distance matches their indices, all in between are known.
 """
 
 from __future__ import annotations
@@ -111,7 +105,6 @@ class BatchAcker:
 
 
 def begin_batch(native: MessageHandle) -> BatchAcker | None:
-    """Create the batch that starts with a native message; return None if none does, or for a batch of one."""
     first = native.message_id()
     if first.batch_index() != 0:
         return None
@@ -142,7 +135,6 @@ def batch_size(message_id: MessageIdHandle) -> int:
 
 
 def first_chunk(message_id: MessageIdHandle) -> EntryId | None:
-    """Return the entry of a message's first chunk; None if it has no chunks."""
     data = message_id.serialize()
     for tag, start, end in walk(data, 0, len(data)):
         if tag == _FIRST_CHUNK:
@@ -219,7 +211,6 @@ class NativeConsumer:
 
     @property
     def ready(self) -> bool:
-        """Whether ``receive`` returns a message stored here."""
         return bool(self._late)
 
     @property
@@ -228,10 +219,7 @@ class NativeConsumer:
         return self._armed and not self.stopped and not self.has_messages
 
     async def disarmed(self) -> None:
-        """Wait until no native callback is pending: the consumer answers it when it is closed.
-
-        A callback that pulsar-client still holds at the end of the interpreter aborts the process.
-        """
+        """Wait after the close until no native callback is pending: at the interpreter's end it aborts the process."""
         while self._armed:
             await self._answered.wait()
 
@@ -283,7 +271,6 @@ class NativeConsumer:
             self._wake()
 
     def _follows(self, message: MessageHandle) -> bool:
-        """Return whether a message directly follows the last one; False if the ids can't show it."""
         return self._high is not None and directly_follows(message.message_id(), self._high)
 
     def _store(self, message: MessageHandle) -> None:
@@ -309,10 +296,7 @@ class NativeConsumer:
             self._receive_now_to(taken, limit)
 
     def _receive_with_late(self, limit: int) -> list[MessageHandle]:
-        """Return messages as ``receive`` does if one arrived late: it might have overtaken the first of the queue.
-
-        That was seen once in 2,000 receives on a busy machine.
-        """
+        """Receive after a late message, which might have overtaken the queue's first: seen once in 2,000 receives."""
         taken, self._late = self._late, []
         count = len(taken)
         if count <= limit:
@@ -351,11 +335,9 @@ class NativeConsumer:
                     taken.append(receive_now(0))
 
     def entries(self, natives: list[MessageHandle]) -> Iterator[tuple[list[MessageHandle], BatchAcker | None, bool]]:
-        """Group received messages by entry; a pattern's topics are mixed, so its messages are one group.
+        """Yield the messages of each entry (a pattern's: all), their batch, and whether they don't follow the last one.
 
-        Yields the messages, their batch if they have one, and whether the first of them does not follow the last
-        message seen before: pulsar-client reconnected, or the broker redelivers. All ids of a topic that is not
-        persistent are alike: never redelivered.
+        In that case pulsar-client reconnected, or the broker redelivers. A non-persistent topic never redelivers.
         """
         start = 0
         while start < len(natives):
@@ -386,7 +368,6 @@ class NativeConsumer:
         self._again = False
 
     def stop(self, settling: SettlingHandle) -> None:
-        """Stop receiving: the consumer is being closed, and ``settling`` settles the remaining records."""
         self.stopped = True
         self.settling = settling
         self._late = []
@@ -401,11 +382,9 @@ class NativeConsumer:
         self.stopped = False
 
     def fail(self, error: JMSError) -> None:
-        """End receiving with an error, unless it has already ended."""
         self.failure = self.failure or error
 
     def discard(self) -> None:
-        """Forget received messages not yet taken, and the last message; for seek."""
         self._late = []
         self._cancel_check()
         self.batch = None

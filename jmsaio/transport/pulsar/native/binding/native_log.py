@@ -1,13 +1,12 @@
 """Read pulsar-client's log, because pulsar-client reports some failures nowhere else; repeat what it says failed.
 
-The log belongs to the process: its first client sets the destination, and pulsar-client never changes it. So it is
-written to a pipe, which a daemon thread empties; a Python logger instead would abort processes at exit. A line is
-written before the failure has any other effect, and ``read`` reads everything in the pipe: after an answer, a reader
-knows every line written before it. On Windows, where a pipe has no path, the log can't be read.
+The log belongs to the process: its first client sets the destination forever. So it is written to a pipe, which a
+daemon thread empties; a Python logger instead would abort processes at exit. A line is written before the failure has
+any other effect, so that after an answer ``read`` knows it. On Windows, where a pipe has no path, it can't be read.
 
-pulsar-client answers an attempt to open something that the broker refuses temporarily only at its creation time-out.
-Such an attempt can't be cancelled, so it is abandoned and another one is started (``Attempts``); whatever it still
-opens is used, or closed. For a request, the broker's refusal is the answer (``ask_again``).
+pulsar-client answers an opening that the broker refuses temporarily only at its creation time-out, and can't cancel it.
+So another one is started (``Attempts``); whatever the first still opens is used, or closed. For a request, the broker's
+refusal is the answer (``ask_again``).
 """
 
 from __future__ import annotations
@@ -95,15 +94,11 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class Pipe:
-    """A pipe with both its ends; the reading one is non-blocking, the path of the other is ``/dev/fd/<writing>``.
-
-    A program that closes all its descriptors, as daemons do, might open other files under their numbers. These are left
-    alone: ``identity`` distinguishes the pipe from them.
-    """
+    """A pipe with both its ends; the reading one is non-blocking, the path of the other is ``/dev/fd/<writing>``."""
 
     reading: int
     writing: int
-    identity: Identity
+    identity: Identity  # a program that closes all its descriptors, as daemons do, might open other files under these
 
     @classmethod
     def make(cls, inherited: Identity | None = None) -> Self:
@@ -125,7 +120,6 @@ class Pipe:
         return cls(reading, writing, identity)
 
     def read(self) -> bytes:
-        """Return the next bytes written; empty if there are none, or the pipe has been closed."""
         if _identity(self.reading) != self.identity:
             return b""
         try:
@@ -134,7 +128,6 @@ class Pipe:
             return b""
 
     def wait(self) -> bool:
-        """Wait until data can be read; return False if the pipe has been closed."""
         poll = select.poll()
         poll.register(self.reading, select.POLLIN)
         poll.poll(_CHECK * 1000)
@@ -147,7 +140,6 @@ class Pipe:
 
 
 def _identity(descriptor: int) -> Identity | None:
-    """Return the identity of the pipe under a descriptor; None for anything else."""
     try:
         found = os.fstat(descriptor)
     except OSError:
@@ -156,10 +148,7 @@ def _identity(descriptor: int) -> Identity | None:
 
 
 def casts_doubt(level: str, source: str, text: str) -> bool:
-    """Return whether a line says that sent messages might have failed: only those with a callback are reported.
-
-    All lines of a producer count unless they are known to be harmless (``partition_producer`` has the cases).
-    """
+    """Return whether a line means that sent messages might have failed: a producer's, unless known to be harmless."""
     if "send error" in text:
         return True
     return source == "ProducerImpl" and level != "INFO" and not any(words in text for words in _HARMLESS)
@@ -217,10 +206,7 @@ class NativeLog:
     _left: bytes = attrs.field(default=b"", init=False)
 
     def direct(self, configuration: _pulsar.ClientConfiguration) -> None:
-        """Redirect the log of the client created with a configuration, if it is the first.
-
-        If this module's logger logs at DEBUG then, its lines are passed on to it, in more detail.
-        """
+        """Redirect the log of the process's first client, with more detail if this module's logger is at DEBUG."""
         level = _pulsar.LoggerLevel.Info if _log.isEnabledFor(logging.DEBUG) else _pulsar.LoggerLevel.Warn
         if sys.platform == "win32":
             configuration.set_file_logger(level, os.devnull)
@@ -233,11 +219,7 @@ class NativeLog:
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
     def captures(self, client: ClientHandle) -> bool:
-        """Return whether a client's log is read here: no other client was created before in the process.
-
-        It looks up a topic with an invalid name, which the client logs at once, without a broker. On Windows the answer
-        is always False.
-        """
+        """Return whether a client's log is read here: it logs the look-up of an invalid name without a broker."""
         before = self.read()
         client.get_topic_partitions_async("jmsaio://", ignore)
         return self.read() > before
@@ -319,10 +301,7 @@ def _pauses() -> Iterator[float]:
 
 
 async def ask_again(bridge: Bridge, ask: Callable[[], Awaitable[Answer]], patience: float) -> Answer:
-    """Make a request, repeated for ``patience`` seconds while the broker temporarily refuses to answer.
-
-    The last request takes as long as ``ask`` allows. Raises its error.
-    """
+    """Make a request, repeated for ``patience`` seconds while the broker temporarily refuses to answer."""
     end, pauses = bridge.loop.time() + patience, _pauses()
     while True:
         try:
@@ -350,11 +329,7 @@ class Attempts(Generic[Opened]):
     _refusal: Refusal | None = attrs.field(default=None, init=False)
 
     async def run(self) -> Opened:
-        """Return the native consumer or reader.
-
-        Raises OperationTimeoutError, with the broker's reason if it is in the log, or the translated error. Cancelled,
-        it waits up to 2 seconds for the last attempt, so that nothing is opened afterwards.
-        """
+        """Return the native object. Cancelled, it waits 2 s for the last attempt, so that it opens nothing later."""
         native = None
         try:
             with anyio.fail_after(max(0.0, self.timeout)):

@@ -23,8 +23,7 @@ _log = logging.getLogger(__name__)
 
 #: Default ``maxMessageSize`` of a broker, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
-#: pulsar-client's delay of a negative acknowledgement, its minimum, in seconds. The rest of the delay is added by
-#: jmsaio.
+#: pulsar-client's minimum delay of a negative acknowledgement, in seconds; jmsaio adds the rest.
 NATIVE_NACK_DELAY = 0.1
 
 #: Types of schemas whose messages pulsar-client marks with their version.
@@ -33,7 +32,6 @@ _COMPRESSION = {name.upper(): kind for name, kind in _pulsar.CompressionType.__m
 
 
 def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
-    """Create pulsar-client's ClientConfiguration, with its log redirected (``native_log``)."""
     native = _pulsar.ClientConfiguration()
     NATIVE_LOG.direct(native)
     credentials = read_credentials(config.auth_plugin, config.auth_params)
@@ -92,11 +90,7 @@ def _token_or_none(credentials: Credentials) -> str:
 def producer_configuration(
     config: ProducerConfig, metadata: Mapping[str, str], schema: Schema | None = None
 ) -> _pulsar.ProducerConfiguration:
-    """Create pulsar-client's ProducerConfiguration, without its own limits and time-out, and never blocking.
-
-    Its own time-out fails records in flight but not those sent a moment later, so the answer for the last record of a
-    group would say nothing about the others. Raises what pulsar-client does not support.
-    """
+    """Create it without pulsar-client's own limits, blocking and time-out (see ``partition_producer``)."""
     if schema is not None and schema.type not in _SCHEMAS:
         raise TransportError(
             f"pulsar-client does not send messages with a schema of type {schema.type}, only {', '.join(_SCHEMAS)}",
@@ -140,7 +134,6 @@ def _limit(given: int, most: int) -> int:
 
 
 def consumer_configuration(subscription: Subscription, queue_size: int) -> _pulsar.ConsumerConfiguration:
-    """Create pulsar-client's ConsumerConfiguration for one topic of a subscription (or for its pattern)."""
     config = subscription.config
     native = _pulsar.ConsumerConfiguration()
     native.consumer_type(getattr(_pulsar.ConsumerType, subscription.type.value.replace("_", "")))

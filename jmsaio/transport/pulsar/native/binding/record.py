@@ -30,10 +30,7 @@ class Chunks(NamedTuple):
 
 
 class PulsarRecord:
-    """A ``ReceivedRecord`` based on ``_pulsar.Message``.
-
-    ``redelivery_count`` is the broker's count (0 on ordered subscriptions), plus redeliveries inside this receiver.
-    """
+    """A ``ReceivedRecord`` based on ``_pulsar.Message``."""
 
     __slots__ = (
         "__weakref__", "_chunks", "_id", "_payload", "_properties", "_published", "batch", "delivered", "native",
@@ -51,7 +48,7 @@ class PulsarRecord:
         self.native: MessageHandle = native  # type: ignore[assignment]  # a light record is only returned
         self.native_consumer = native_consumer
         self.serial = serial
-        self.redelivery_count = redelivery_count
+        self.redelivery_count = redelivery_count  # the broker's (0 on ordered subscriptions), plus those from here
         self.batch = batch  # with which it is acknowledged; None: it is acknowledged by itself
         self.delivered = False  # whether this process delivered it before, whatever the broker counts
         self._properties: dict[str, str] | None = None
@@ -61,7 +58,6 @@ class PulsarRecord:
         self._chunks: Chunks | None = None
 
     def mark_delivered(self) -> None:
-        """Mark it as redelivered, because this process delivered it before."""
         self.delivered = True
         self.redelivery_count = max(1, self.redelivery_count)
 
@@ -88,13 +84,11 @@ class PulsarRecord:
         return properties
 
     def get(self, name: str, /) -> str | None:
-        """Return one property; pulsar-client offers a map of all of them only."""
         properties = self._properties
         return (self.properties if properties is None else properties).get(name)
 
     @property
     def may_expire(self) -> bool:
-        """Whether it has a JMSExpiration. Raises as ``get``."""
         properties = self._properties
         return EXPIRATION in (self.properties if properties is None else properties)
 
@@ -116,11 +110,7 @@ class PulsarRecord:
 
     @property
     def message_id(self) -> WireId:
-        """Id of the record.
-
-        A non-persistent topic stores nothing, and the broker gives all its records one id; its entries are numbered by
-        the serial numbers here instead.
-        """
+        """Its id; on a non-persistent topic, whose ids are all alike, the serial number here replaces the entry."""
         found = self._id
         if found is None:
             native = self.native.message_id()

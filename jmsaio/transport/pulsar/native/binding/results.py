@@ -74,10 +74,7 @@ _NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__mem
 
 
 def translate(result: Result, what: str, detail: str = "") -> JMSError:
-    """Create jmsaio's error for a result that is not Ok.
-
-    ``what``, the operation with its topic and subscription, starts its text; ``detail`` is the broker's own message.
-    """
+    """Create the error of a failed operation: ``what`` starts its text, ``detail`` is the broker's own message."""
     name = _NAMES.get(int(result), "UnknownError")
     return error_with(_MEANINGS[name], what, name, detail)
 
@@ -88,11 +85,7 @@ def passes(error: JMSError) -> bool:
 
 
 def translate_send(result: Result, what: str, alone: bool) -> JMSError:
-    """Create jmsaio's error for a record whose send had a result that is not Ok.
-
-    ``alone``: whether the answer is for this record only. The answer for a group says nothing certain about all but one
-    of its records, so they are in doubt whatever it is.
-    """
+    """Create the error of a failed send. Unless ``alone``, the answer for a group leaves this record in doubt."""
     name = _NAMES.get(int(result), "UnknownError")
     kind, text = _MEANINGS[name]
     if not (name in _NOT_STORED and alone):

@@ -1,17 +1,14 @@
 """``NativeConsumers``: the native consumers of one receiver, and requests to all of them.
 
-pulsar-client's own consumer over several topics is used for patterns only. With one consumer per partition, every call
-knows its topic, any request can serve as a receipt, and messages pass one queue and one thread fewer.
-
-For a pattern, pulsar-client's consumer over several topics is used so that it can't crash the process. It has two
-faults (version 3.13):
+With one consumer per partition, every call knows its topic, any request can serve as a receipt, and messages pass one
+queue and one thread fewer. pulsar-client's own consumer over several topics is used for patterns only, so that two of
+its faults (version 3.13) can't crash the process:
 
 * ``unsubscribe_async`` sends a request for each topic, and frees its list of topics with the last answer: also inside
-  the call, while it iterates over that list, if all answers arrive before the last callback is registered. Copying a
-  Python callback waits for the GIL, so that another Python thread is enough. Therefore it is called on pulsar-client's
-  network thread: the same thread processes the answers, after the call.
+  the call, while it iterates over that list. Copying a Python callback waits for the GIL, so that another Python thread
+  is enough. Therefore it is called on pulsar-client's network thread, which processes the answers after the call.
 * It regularly looks for new topics. The callbacks of these requests refer to the consumer without keeping it alive.
-  Therefore a closed consumer is kept until the last request must have ended.
+  Therefore a closed consumer is retained until the last request must have ended.
 """
 
 from __future__ import annotations
@@ -55,7 +52,6 @@ class PatternConsumer:
         holds_native(self)
 
     def unsubscribe_async(self, callback: OnResult, /) -> None:
-        """Delete the subscription, on the network thread. Raises TransportError if there are several of these."""
         if self._ask_broker is None:
             raise TransportError(
                 "pulsar-client can crash when it deletes a subscription to a pattern with several network threads; "
@@ -92,8 +88,7 @@ class PatternConsumer:
         return getattr(self._native, name)
 
 
-#: Waits until the broker of a topic answers a request, within a time limit in seconds, on the connection of the topic's
-#: consumers.
+#: Waits up to some seconds until a topic's broker answers a request on the connection of the topic's consumers.
 Answered = Callable[[str, float], Coroutine[Any, Any, None]]
 
 #: Errors sent by the broker itself, which show that it has read earlier requests.
@@ -119,7 +114,6 @@ class NativeConsumers:
         return len(self._all)
 
     def add(self, native: ConsumerHandle, topic: str | None) -> NativeConsumer:
-        """Add a native consumer; ``topic`` is None for a pattern."""
         what = f"receive from {topic or self._subscription.pattern}, subscription {self._subscription.name}"
         native_consumer = NativeConsumer(
             self._bridge, native, native.receive_async, native.receive, topic, what, self._woken
@@ -129,7 +123,6 @@ class NativeConsumers:
 
     @property
     def topics(self) -> list[str]:
-        """Topics and partitions with a consumer; empty for a pattern."""
         return [native_consumer.topic for native_consumer in self._all if native_consumer.topic is not None]
 
     def of_topic(self, topic: str) -> NativeConsumer | None:
@@ -141,7 +134,6 @@ class NativeConsumers:
         return next((native_consumer for native_consumer in self._all if native_consumer.topic == topic), None)
 
     def in_turn(self) -> list[NativeConsumer]:
-        """Return all consumers, in an order that rotates with each call."""
         if len(self._all) <= 1:
             return self._all
         first = self._turn % len(self._all)
@@ -149,16 +141,12 @@ class NativeConsumers:
         return self._all[first:] + self._all[:first]
 
     def raise_failure(self) -> None:
-        """Raise the error of a failed consumer, if there is one."""
         for native_consumer in self._all:
             if native_consumer.failure is not None:
                 raise native_consumer.failure
 
     async def wait_for_answers(self, timeout: float, topics: Iterable[str] = ()) -> None:
-        """Wait until the broker has processed earlier requests, which any answer shows. Raises TransportError.
-
-        A pattern's native consumer can't request answers, so the ``topics`` of the requests are needed.
-        """
+        """Wait until the broker has processed earlier requests, as any answer shows; a pattern needs their topics."""
         if self._subscription.pattern is not None:
             await together(self._answered(topic, timeout) for topic in topics)
             return
@@ -172,7 +160,6 @@ class NativeConsumers:
                 raise
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. Raises ConsumerBusyError if it has other consumers."""
         asking = self._start(lambda native_consumer: native_consumer.native.unsubscribe_async, "unsubscribe")
         try:
             await self._bridge.ask_all(asking, timeout)
@@ -208,15 +195,11 @@ class NativeConsumers:
         await self._bridge.ask_all(seeking, timeout)
 
     async def disarmed(self, deadline: float) -> None:
-        """Wait until no native callback is pending, or until ``deadline`` (loop time). The consumers must be closed.
-
-        pulsar-client never answers the armed receive of an unsubscribed pattern; it ends with the client.
-        """
+        """Wait until no closed consumer has a native callback; an unsubscribed pattern's ends only with the client."""
         for native_consumer in () if self._abandoned else self._all:
             await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
 
     def close(self) -> list[asyncio.Future[object]]:
-        """Start closing all consumers; return the futures for ``Bridge.ask_all``."""
         return self._start(lambda native_consumer: native_consumer.native.close_async, "close")
 
     def _start(
@@ -225,7 +208,6 @@ class NativeConsumers:
         what: str,
         native_consumers: Iterable[NativeConsumer] | None = None,
     ) -> list[asyncio.Future[object]]:
-        """Start a native operation on each consumer that is not stopped."""
         name, pattern = self._subscription.name, self._subscription.pattern
         return [
             self._bridge.start(

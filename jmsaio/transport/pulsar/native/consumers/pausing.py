@@ -1,15 +1,13 @@
 """``Pausing``: stops receiving while the application can still settle its records, and limits what is prefetched.
 
-pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer returns
-prefetched records uncounted. Closing also returns the records held by the application. Other receivers of this
-transport keep their copies back until they are settled (``SubscriptionRecords``); other clients receive them at once,
-as from the Java client. Later acknowledgements are sent through a temporary consumer without prefetch
-(``LateAcker``).
+pulsar-client can't pause: only closing the consumer returns prefetched records uncounted, and those that the
+application has with them. Other receivers of this transport retain their copies until they are settled
+(``SubscriptionRecords``); other clients receive them at once, as from the Java client. Later acknowledgements are sent
+through a temporary consumer without prefetch (``LateAcker``).
 
-pulsar-client prefetches by number: a receiver queue of 1000 holds 4 GB of messages of 4 MB. The queue of a consumer
-can't be changed, so a receiver with large messages is stopped and resumed at once with a smaller queue, and with a
-larger one when they are small again. This happens only while the application holds none of its records, because closing
-also returns those to others; and never if a topic is not persistent, because closing a consumer loses its queue there.
+pulsar-client prefetches by number: a queue of 1000 holds 4 GB of messages of 4 MB. So a receiver with large messages is
+stopped and resumed at once with a smaller queue, and with a larger one when they are small again, but only while the
+application has none of its records, and never if a topic is not persistent: closing loses its queue there.
 """
 
 from __future__ import annotations
@@ -42,19 +40,14 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class LateAcker:
-    """Settles the records of a closed consumer, through another one.
-
-    While ``_waits``, the closed one is about to be reopened, and an exclusive subscription allows no second consumer:
-    acknowledgements wait for ``pass_to``. ``failure`` is the error of the last ones that could not be sent, until
-    ``PulsarReceiver.settle`` raises it.
-    """
+    """Settles the records of a closed consumer, through another one."""
 
     _bridge: Bridge
     _open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]]
     _what: str
     _timeout: float  # seconds to close that consumer
-    _waits: bool = False
-    failure: JMSError | None = attrs.field(default=None, init=False)
+    _waits: bool = False  # for ``pass_to``: an exclusive subscription allows no second consumer
+    failure: JMSError | None = attrs.field(default=None, init=False)  # of what could not be sent, until it is raised
     _decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _waiting: list[MessageHandle | MessageIdHandle] = attrs.field(factory=list, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -85,7 +78,6 @@ class LateAcker:
         """Do nothing: closing the consumer has returned all records."""
 
     async def drained(self, timeout: float) -> bool:
-        """Wait until all acknowledgements are sent; return False if the time expired."""
         deadline = self._bridge.loop.time() + timeout
         if self._waits and self._waiting and not await wait_for(self._decided.wait(), timeout):
             return False
@@ -177,10 +169,7 @@ class Pausing:
         await self._bridge.ask_all(closing, timeout)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
-        """Subscribe again, without receiving unless ``prefetch``. Raises JMSError and stays stopped if that fails.
-
-        The tracker recognises redelivered records that the application still holds.
-        """
+        """Subscribe again, without receiving unless ``prefetch``. It stays stopped if that raises."""
         if not self.stopped:
             return
         deadline = self._bridge.loop.time() + timeout
@@ -219,7 +208,6 @@ class Pausing:
             raise failures[0]
 
     async def aclose(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds until late acknowledgements are sent."""
         await asyncio.gather(*(acker.aclose(timeout) for acker in self._ackers))
 
     # reopening with another queue
@@ -300,10 +288,7 @@ class Pausing:
             loop.call_soon(self._woken)
 
     async def _attempt(self) -> bool:
-        """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end.
-
-        pulsar-client's own consumers would survive that as well.
-        """
+        """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end."""
         try:
             await self.stop(_TIMEOUT, briefly=True)
         except JMSError as error:  # it is closed all the same; the broker returns everything when it notices
@@ -316,10 +301,7 @@ class Pausing:
         return True
 
     async def changed(self, timeout: float, *, abandon: bool = False) -> None:
-        """Wait until a change in progress has ended, which cancelling does not abort; the timeout does.
-
-        The application has no more time to settle its records; ``abandon`` ends a change that waits for that.
-        """
+        """Wait until a change ends, or the timeout aborts it; ``abandon``: it need not wait for the application."""
         task = self._reopening
         if task is None:
             return
@@ -338,10 +320,7 @@ class Pausing:
 
 
 def queue_size(subscription: Subscription, count: int) -> int:
-    """Return the native receiver queue size for each of ``count`` topics or partitions of a subscription.
-
-    At least 1: with 0, pulsar-client drops all records of a batch except the first.
-    """
+    """Return the receiver queue size per topic; at least 1, since 0 drops all records of a batch but the first."""
     config = subscription.config
     size = config.receiver_queue_size
     if count > 1:

@@ -86,17 +86,12 @@ class StoredRecords:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the last message: the next one does not follow it."""
         self._last = WireId(-1, -1)
         self._entry = _EntryData()
         self._size = 0  # messages in this entry; 0 if that implies nothing about the next ones
 
     def make(self, natives: Sequence[MessageHandle]) -> list[ReceivedRecord]:
-        """Create the records of messages.
-
-        A message with the next index of a batch belongs to the entry of the previous one: an entry is always sent
-        whole. So if messages might be the rest of a batch, only the ids of the first and the last are read.
-        """
+        """Create the records of messages. An entry is always sent whole, so most ids in a batch need not be read."""
         source, made, start = self._source, list[ReceivedRecord](), 0
         while start < len(natives):
             first = self._follow(natives[start].message_id())
@@ -186,10 +181,7 @@ class PulsarReader:
         return received
 
     def _skip_earlier(self) -> None:
-        """Drop records published before the reader's start time, up to the first later one.
-
-        Such records arrive if that time is in the future.
-        """
+        """Drop records published before the start time: they arrive if it is in the future."""
         while self._since is not None and (native := self._native_consumer.peek()) is not None:
             if native.publish_timestamp() >= self._since:
                 self._since = None
@@ -210,7 +202,6 @@ class PulsarReader:
         return await self._is_at_end(_ASK)
 
     async def _is_at_end(self, patience: float) -> bool:
-        """Return ``at_end``, repeating the request for up to ``patience`` seconds."""
         end = self._bridge.loop.time() + max(patience, _ASK)
 
         async def ask() -> bool:
@@ -226,10 +217,9 @@ class PulsarReader:
         return await ask_again(self._bridge, ask, patience) and not await self._rest_arrives()
 
     async def _rest_arrives(self) -> bool:
-        """Return whether the rest of the last record's batch still arrives.
+        """Return whether the rest of the last record's batch still arrives, as an entry is always sent whole.
 
-        pulsar-client counts a record as read before its callback runs, which might wait for the interpreter while
-        another callback reports that there are no more. An entry is always sent whole.
+        pulsar-client counts a record as read before its callback runs: it might report the end meanwhile.
         """
         last = self._last
         if last is None or last.batch_index() + 1 >= batch_size(last):
@@ -239,11 +229,10 @@ class PulsarReader:
         return self._native_consumer.has_messages
 
     async def seek(self, time: int, timeout: float) -> None:
-        """Move a new reader to a publish time in milliseconds, and wait for the first record there or the end.
+        """Move a new reader to a publish time in milliseconds. Cancelled, it must be closed.
 
-        If the connection breaks before that record has arrived, pulsar-client loses the time and continues with the
-        latest record, without an error. So the seek is repeated until it finds the same record twice. Cancelled, the
-        reader must be closed.
+        If the connection breaks before the first record arrives, pulsar-client silently continues with the latest one.
+        So the seek is repeated until it finds the same record twice.
         """
         try:
             with anyio.fail_after(max(0.0, timeout)):
@@ -273,7 +262,6 @@ class PulsarReader:
         return None
 
     async def aclose(self, timeout: float) -> None:
-        """Close. Idempotent."""
         if self._closed:
             return
         self._closed = True

@@ -73,14 +73,12 @@ class PulsarReceiver:
         return f"<PulsarReceiver {self.subscription.name}, {len(self._natives)} native consumers, {state}>"
 
     def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
-        """Receive from another native consumer; ``wake`` is called, because messages might be available."""
         self._share.join(self._natives.add(native, topic))
         self._pausing.sized()
         self._bridge.loop.call_soon(self._woken)
 
     @property
     def topics(self) -> list[str]:
-        """Topics and partitions with a consumer; empty for a pattern."""
         return self._natives.topics
 
     @property
@@ -90,22 +88,17 @@ class PulsarReceiver:
 
     @property
     def received_count(self) -> int:
-        """Number of records received so far."""
         return sum(native_consumer.serial for native_consumer in self._natives)
 
     @property
     def waiting(self) -> list[tuple[ConsumerHandle, int]]:
-        """While all records are settled: the consumers waiting for a record, with their numbers of received ones.
-
-        Empty for a pattern, whose consumer has many topics.
-        """
+        """While all records are settled: the consumers waiting for a record, with their counts; empty for a pattern."""
         if self.subscription.pattern is not None or not self._unacked.idle:
             return []
         return [(one.native, one.serial) for one in self._natives if one.waits]
 
     @property
     def stopped(self) -> bool:
-        """Whether receiving is stopped until ``resume``."""
         return self._pausing.stopped
 
     @property
@@ -142,7 +135,6 @@ class PulsarReceiver:
         return [*records]
 
     def _receive(self, taken: list[PulsarRecord], limit: int) -> None:
-        """Receive from the native consumers in turn, until there are ``limit`` records."""
         for native_consumer in self._natives.in_turn():
             while len(taken) < limit:
                 wanted = limit - len(taken)
@@ -176,11 +168,9 @@ class PulsarReceiver:
         self._unacked.count_delivery(records)
 
     def receives(self, damage: Damage) -> bool:
-        """Return whether an entry was addressed to this subscription."""
         return damage.subscription == self.subscription.name and self._natives.of_topic(damage.topic) is not None
 
     def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
-        """Deliver an entry that was read again, because pulsar-client acknowledged it undelivered (``Rereading``)."""
         native_consumer = self._natives.of_topic(topic)
         if native_consumer is not None:
             self._unacked.redeliver_reread(native_consumer, natives)
@@ -189,15 +179,10 @@ class PulsarReceiver:
         return self._unacked.unsettled_of(ledger, entry)
 
     def renew(self) -> None:
-        """Reopen the native consumers as soon as the application has settled its records, or after 3 seconds."""
         self._pausing.renew()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the queued acknowledgements are sent.
-
-        pulsar-client offers neither a flush nor receipts: it sends every 100 ms, and the broker's answer to a later
-        request on the same connection serves as the receipt.
-        """
+        """Wait until acknowledgements are sent. A later request's answer is the receipt: pulsar-client has no other."""
         self._check()
         acks, loop = self._unacked.acks, self._bridge.loop
         acks.flush()
@@ -268,7 +253,6 @@ class PulsarReceiver:
             await self.after_close(deadline - self._bridge.loop.time())
 
     async def _delete(self, timeout: float) -> bool:
-        """Delete the subscription; return False if other consumers use it, or the broker does not answer."""
         try:
             await self._unsubscribe(timeout)
         except JMSError as error:
@@ -278,7 +262,6 @@ class PulsarReceiver:
         return True
 
     async def _close(self, deadline: float) -> None:
-        """Send acknowledgements and close the native consumers."""
         timeout = deadline - self._bridge.loop.time()
         try:
             await self._pausing.changed(timeout / 2, abandon=True)

@@ -2,9 +2,8 @@
 
 pulsar-client acknowledges an entry with a wrong checksum, and only logs it. The broker never sends the entry again, but
 usually still has it: a reader can read it. From then on only this process knows that it is not acknowledged: it is
-redelivered from here when it is returned, and reported as lost if its receiver is closed before it is acknowledged.
-When a receiver closes, another one of the subscription takes over; without another, the entry is reported as lost at
-once, because no one can receive it any more.
+redelivered from here when it is returned, and reported as lost if its receiver is closed before. When a receiver
+closes, another one of the subscription takes over; without another, the entry is reported as lost at once.
 
 For a batch, pulsar-client also returns only one permit, so that the broker sends less, or nothing at all: the consumer
 is reopened.
@@ -49,17 +48,13 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class Rereading:
-    """Reads damaged entries again for the receivers of one transport.
-
-    ``receivers`` returns the open receivers, also to other threads; ``report`` reports to the connection's listeners,
-    and returns False if there are none.
-    """
+    """Reads damaged entries again for the receivers of one transport."""
 
     bridge: Bridge
     broker: str
-    receivers: Callable[[], Sequence[PulsarReceiver]]
+    receivers: Callable[[], Sequence[PulsarReceiver]]  # returns the open ones, also to other threads
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
-    report: Callable[[LinkChange], bool]
+    report: Callable[[LinkChange], bool]  # returns False if no listener heard it
     _tasks: dict[asyncio.Task[None], Damage] = attrs.field(factory=dict, init=False)
     _delivered: dict[PulsarReceiver, list[Damage]] = attrs.field(factory=dict, init=False)
 
@@ -76,7 +71,6 @@ class Rereading:
             await asyncio.wait(tasks, timeout=max(0.0, timeout))
 
     def _abandon(self, task: asyncio.Task[None], why: str) -> None:
-        """Stop reading an entry, which is reported as lost."""
         damage = self._tasks.pop(task, None)
         if damage is not None:
             task.cancel()
@@ -92,7 +86,6 @@ class Rereading:
             receiver.renew()
 
     def begin(self, damage: Damage, hindrance: str = "") -> None:
-        """Read an entry again, unless the ``hindrance`` is known that makes it impossible."""
         if not self.concerned(damage):
             self._report_loss(damage, _CLOSED)
             return
@@ -101,7 +94,6 @@ class Rereading:
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def closed(self, receiver: PulsarReceiver) -> None:
-        """Handle the close of a receiver, which is no longer an open one."""
         for task, damage in list(self._tasks.items()):
             if not self.concerned(damage):
                 self._abandon(task, _CLOSED)
@@ -131,7 +123,6 @@ class Rereading:
                 receiver.renew()
 
     async def _read(self, damage: Damage) -> list[MessageHandle]:
-        """Return all messages of the entry, if the topic still has it. Raises JMSError if it can't be read."""
         if damage.topic.startswith("non-persistent://"):
             raise TransportError("the topic is not persistent")
         try:
@@ -183,16 +174,12 @@ _parts: list[weakref.ref[Rereading]] = []  # not a set: other threads iterate ov
 
 
 def reread(damage: Damage) -> bool:
-    """Let a transport of this process read an entry again; return False if it was addressed to none of them.
+    """Let a transport of this process read an entry again; return False if it was addressed to none. Thread-safe.
 
-    An entry dropped by one of these readers is not a loss: it is read again, or reported as lost.
-
-    The log does not identify the client: if several receive the same subscription, one of them reads. If they are
-    connected to different brokers, none can know whether the entry is its own: all of them report it as lost.
-
-    Thread-safe.
+    The log does not identify the client: one of a subscription's receivers reads. If they are connected to different
+    brokers, none can know whether the entry is its own, and all report it as lost.
     """
-    if damage.subscription.startswith(_PREFIX):
+    if damage.subscription.startswith(_PREFIX):  # dropped by one of these readers: read again, or reported as lost
         return True
     parts = [part for reference in list(_parts) if (part := reference()) is not None and part.bridge.failure is None]
     concerned = [part for part in parts if part.concerned(damage)]

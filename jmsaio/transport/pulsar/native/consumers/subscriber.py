@@ -47,9 +47,7 @@ async def last_message_id(
 ) -> WireId | None:
     """Return the id of the last record that a reader can receive now, requested through a temporary consumer.
 
-    A reader would need no subscription, but one that starts at the latest record, inclusive, finds nothing if the topic
-    ends with the marker of a transaction. ``timeout`` limits the request, which is repeated while the broker can't
-    answer; ``closing`` the deletion of the subscription, even if this is cancelled.
+    A reader at the latest record finds nothing if the topic ends with the marker of a transaction.
     """
     name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
     config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received
@@ -201,13 +199,11 @@ class Subscriber:
         what: str,
         timeout: float,
     ) -> ReaderHandle:
-        """Open a native reader of a topic without partitions, or of one partition; see ``Attempts``."""
         create = partial(self.client.create_reader_async_v2, topic, native_position(start), config)
         attempts: Attempts[ReaderHandle] = Attempts(self.bridge, create, what, timeout, topic=topic)
         return await attempts.run()
 
     async def _grow(self, receiver: PulsarReceiver) -> None:
-        """Check for new partitions regularly, until the receiver is closed."""
         # Everything in a new partition was sent after the subscription was created, so all of it is received.
         while not receiver.closed:
             subscription = attrs.evolve(receiver.subscription, position=StartPosition.EARLIEST)

@@ -7,12 +7,11 @@ batches failed alone. pulsar-client allows this in the following cases, reported
 * the broker found a batch damaged (checksum),
 * a batch could not be created (larger than the broker accepts),
 * the broker refused a reconnect because of its backlog quota, while part of a group was in pulsar-client,
-* pulsar-client's own send time-out, which is therefore disabled: the time-out is implemented here.
+* pulsar-client's own send time-out, which fails nothing sent a moment later: the time-out is implemented here instead.
 
-A fenced producer, a terminated topic and a close fail everything from then on, including the last record of a group; a
-lost connection fails nothing. After a line in the log about a possible failure, the records of a group outside the
-batch of its last one are in doubt. Messages that pulsar-client might refuse before queueing, or send out of order,
-always have their own callback: see ``PartitionProducer.alone``.
+Everything else fails all records from then on, or none. After a line in the log about a possible failure, the records
+of a group outside the batch of its last one are in doubt. Messages that pulsar-client might refuse before queueing, or
+send out of order, always have their own callback: see ``PartitionProducer.alone``.
 """
 
 from __future__ import annotations
@@ -66,12 +65,7 @@ class SendGroup:
 
 @attrs.define(eq=False, repr=False)
 class PartitionProducer:
-    """Sends to one topic without partitions, or to one partition.
-
-    ``changed`` is called with the topic when it might have been recreated. pulsar-client recreates a deleted topic
-    without reporting it, but its records are then stored in another ledger. (This also happens after an unload, or when
-    a ledger is full.)
-    """
+    """Sends to one topic without partitions, or to one partition."""
 
     _bridge: Bridge
     native: ProducerHandle
@@ -79,6 +73,8 @@ class PartitionProducer:
     _window: Window
     _settled: Settled
     _timeout: float  # seconds until a record without an answer is in doubt; 0: never
+    #: Called with the topic when it might have been recreated: its records are then stored in another ledger, as after
+    #: an unload, or when a ledger is full.
     _changed: Callable[[str], object] = ignore
     _expired: Callable[[], object] = ignore  # called when a record had no answer in time
     _send: Callable[..., None] = attrs.field(init=False)
@@ -109,11 +105,9 @@ class PartitionProducer:
         self._send = ignore
 
     def add(self, message: object, token: Token, size: int) -> None:
-        """Add a message to the current group.
+        """Add a message to the current group, which is sent once a turn of the loop adds nothing.
 
-        The group is sent in the next turn of the loop. A longer one is sent when a turn adds nothing, when it is full,
-        or 5 ms after its first record, even within a turn: the first of a thousand tasks that each await a send are
-        answered while the last ones send.
+        If it is full, or after 5 ms, it is sent within a turn: the first of a thousand tasks are answered sooner.
         """
         self._messages.append(message)
         self._tokens.append(token)
@@ -129,16 +123,11 @@ class PartitionProducer:
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
 
     def alone(self, message: object, token: Token, size: int, stored: Callable[[], object] = ignore) -> None:
-        """Send a message with its own callback; ``stored`` is called before it is reported as stored.
-
-        For messages that might be refused because of their size, that have a delivery time (sent outside the batch and
-        possibly earlier), and for producers without plain batching.
-        """
+        """Send with an own callback what a size limit might refuse, or what is sent outside a plain batch."""
         self.flush()
         self._submit(message, self._group([token], size, stored))
 
     def flush(self) -> None:
-        """Pass the current group to pulsar-client."""
         messages = self._messages
         if not messages:
             return
@@ -216,15 +205,12 @@ class PartitionProducer:
         self._report(tokens[-known:], WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
 
     def _check_place(self, ledger: int, entry: int, index: int) -> None:
-        """Report a change if a record does not follow the previous one in the same ledger.
-
-        A broker that lost its data might also reuse the number of a ledger.
-        """
+        """Report a change unless a record follows the previous one: the topic might have been recreated unreported."""
         last, self._last = self._last, (ledger, entry, index)
         if last is None:
             if self._bridge.loop.time() - self._opened > UNTOUCHED:
                 self._changed(self.topic)
-        elif ledger != last[0] or self._last <= last:
+        elif ledger != last[0] or self._last <= last:  # a broker that lost its data might reuse a ledger's number
             self._changed(self.topic)
 
     def refuse(self, refusal: JMSSecurityError) -> None:
@@ -236,7 +222,6 @@ class PartitionProducer:
             self._give_up_first(error)
 
     def _give_up_first(self, error: JMSError) -> None:
-        """Report the first group, which has no answer, as in doubt."""
         first, _ = self._groups.popitem(last=False)
         self._late.add(first)
         self._fail(first, error)

@@ -77,7 +77,6 @@ class PulsarSender:
         self._growth: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Open the native producers. Raises the first error, with the others closed."""
         await self._add_partition_producers(await self._list_partitions())
 
     async def _add_partition_producers(self, partitions: list[str]) -> None:
@@ -101,7 +100,6 @@ class PulsarSender:
 
     @property
     def natives(self) -> list[ProducerHandle]:
-        """Its native producers."""
         return [partition_producer.native for partition_producer in self._partition_producers]
 
     @property
@@ -113,11 +111,7 @@ class PulsarSender:
         return self._sequence_ids.last
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Send a record.
-
-        A message above the broker's default limit of 5 MiB is refused, except with compression or chunking: then the
-        broker's answer decides.
-        """
+        """Send a record. Above 5 MiB it is refused, or with compression or chunking the broker's answer decides."""
         if self._closed or self._bridge.failure is not None or transaction is not None:
             self._refuse(transaction)
         if self._refusal is not None:
@@ -156,10 +150,7 @@ class PulsarSender:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
     def refuse(self, refusal: JMSSecurityError | None) -> None:
-        """Fail records without an answer and later ones; None ends this.
-
-        pulsar-client would wait forever for a broker that refuses the credentials.
-        """
+        """Fail records without an answer, and later ones until None: pulsar-client would wait forever."""
         self._refusal = refusal
         if refusal is not None:
             for partition_producer in self._partition_producers:
@@ -205,7 +196,6 @@ class PulsarSender:
             self._growth = self._bridge.task(self._grow())
 
     async def _grow(self) -> None:
-        """Add partition producers for new partitions of the topic."""
         try:
             partitions = await self._list_partitions()
             if len(self._partition_producers) > 1 or len(partitions) > 1:
@@ -262,5 +252,4 @@ class PulsarSender:
 
 
 def _characters(properties: Mapping[str, str]) -> int:
-    """Return the total length of all names and values."""
     return len("".join(properties)) + len("".join(properties.values()))  # faster than sums

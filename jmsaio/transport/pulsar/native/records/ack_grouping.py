@@ -1,18 +1,16 @@
 """Acknowledgements of one receiver: sent with one call per batch if possible, and known while they can be needed.
 
-``AckGrouping`` acknowledges a batch as a whole with its last record (``BatchAcker``). If that takes too long, its
-acknowledged records are sent one by one.
+``AckGrouping`` acknowledges a batch as a whole with its last record (``BatchAcker``), or if that takes too long, its
+acknowledged records one by one.
 
-``Settled`` knows the acknowledged records that the broker might redeliver, in limited memory and without payloads. The
-broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry until
-all its records are acknowledged and redelivers it whole, and a negative acknowledgement returns a whole entry. So an
-acknowledged record of an incomplete entry is a duplicate when it is redelivered. A complete entry is redelivered for
-other reasons: its acknowledgement was lost, or the subscription was moved back. Then its records are delivered, marked
-as redelivered. Only if the broker counts can a negative acknowledgement have crossed the acknowledgement: for a moment
-they are duplicates as well.
+``Settled`` knows the acknowledged records that the broker might redeliver, in limited memory and without payloads.
+Without batch-index acknowledgement the broker keeps an entry until all its records are acknowledged and redelivers it
+whole, and a negative acknowledgement returns a whole entry. So an acknowledged record of an incomplete entry is a
+duplicate when it is redelivered. A complete entry is redelivered for other reasons: its acknowledgement was lost, or
+the subscription was moved back. Then its records are delivered, marked as redelivered. Only if the broker counts can a
+negative acknowledgement have crossed the acknowledgement: for a moment they are duplicates as well.
 
-An id does not identify a record forever: a broker that lost its data, or another cluster, reuses the same ids. The
-publish time of the entry distinguishes them.
+A broker that lost its data, or another cluster, reuses ids. The publish time of the entry distinguishes them.
 """
 
 from __future__ import annotations
@@ -52,10 +50,7 @@ class Repeat(enum.Enum):
 
 @attrs.define(eq=False)
 class Interruption:
-    """The last time that a receiver's consumers were closed and reopened, in loop time; infinite before.
-
-    Acknowledgements in between reached the broker too late to prevent a redelivery.
-    """
+    """The last closing and reopening of the consumers, in loop time: acknowledgements in between were too late."""
 
     closed: float = math.inf
     opened: float = -math.inf
@@ -64,7 +59,6 @@ class Interruption:
         self.closed, self.opened = now, math.inf
 
     def lately(self, now: float) -> bool:
-        """Return whether the consumers are closed, or were until a moment ago."""
         return self.closed <= now and now - self.opened < REOPENED
 
 
@@ -222,10 +216,7 @@ class AckGrouping:
                 self._delays.add(batch, HOLD)
 
     def expect(self, record: PulsarRecord) -> None:
-        """Acknowledge a record when it arrives again: pulsar-client counts its batch with what was acknowledged before.
-
-        That would acknowledge the whole entry, with neighbours that are redelivered.
-        """
+        """Acknowledge a record when it arrives again: now pulsar-client would acknowledge its whole entry."""
         native = record.native
         recent = self.settled[record.native_consumer].recent
         recent.append((native.message_id(), native.publish_timestamp(), self._bridge.loop.time()))
@@ -238,7 +229,6 @@ class AckGrouping:
         self.last = self._bridge.loop.time()
 
     def sent(self, last: float) -> None:
-        """Handle that the acknowledgements up to a value of ``last`` are sent."""
         if self.last == last:
             self.last = None
             self.topics.clear()
@@ -256,7 +246,6 @@ class AckGrouping:
             self.last = self._bridge.loop.time()
 
     def forget(self, native_consumer: NativeConsumer) -> None:
-        """Forget the acknowledgements of a native consumer that was moved, or whose ids start over."""
         self.settled[native_consumer].clear()
         for batch in [one for one, owner in self._waiting.items() if owner is native_consumer]:
             del self._waiting[batch]

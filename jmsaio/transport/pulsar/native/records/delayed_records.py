@@ -21,11 +21,10 @@ MOST_BYTES = 64 * 1024 * 1024
 
 @attrs.define(eq=False)
 class DelayedRecords:
-    """The number and size of one receiver's delayed records.
+    """The number and size of one receiver's delayed records, which Pulsar delivers at once on ordered subscriptions.
 
-    Pulsar delivers them at once on exclusive and failover subscriptions. A delayed record stays in its receiver,
-    unacknowledged, until its time. It was received from the native consumer, so its permit is returned and later
-    records pass. At the limit, the receiver pauses until some are due.
+    They stay in the receiver, unacknowledged; their permits are returned, so that later records pass. At the limit, the
+    receiver pauses until some are due.
     """
 
     what: str  # source of the records, for the warning
@@ -54,11 +53,7 @@ class DelayedRecords:
         self._bytes -= record.size
 
     def room(self) -> int:
-        """Return the number of records that can still be kept. At 0 receiving pauses, which is logged once per pause.
-
-        A pause soon after another counts as the same one: a new one is logged only after half of the records were
-        delivered.
-        """
+        """Return the room left. At 0 receiving pauses; that is logged again once half of the records were delivered."""
         if self.count < self.most_records and self._bytes < self.most_bytes:
             if 2 * self.count < self.most_records and 2 * self._bytes < self.most_bytes:
                 self._warned = False

@@ -1,12 +1,10 @@
 """``SubscriptionRecords``: what the receivers of one subscription in this process know of each other's records.
 
-The broker stores, redelivers and counts entries, and sends them to any consumer:
-
-* It counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
-  or when prefetched records were returned undelivered. Redeliveries caused by this process are known and subtracted;
+* The broker counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its
+  neighbour, or when prefetched records were returned undelivered. Redeliveries caused by this process are subtracted;
   those caused by other processes can't be distinguished from failures.
-* Closing a consumer, which is how a receiver stops, returns its records at once and uncounted. So receivers keep back
-  the records that another one's application still holds, and mark the ones that an application had before.
+* Closing a consumer, which is how a receiver stops, returns its records at once and uncounted. So receivers retain
+  copies of records that another one's application still has, and mark the ones that an application had before.
 """
 
 from __future__ import annotations
@@ -36,10 +34,7 @@ _Identity = tuple[str, tuple[str, ...], str | None]
 
 @attrs.define(eq=False)
 class Marks:
-    """Records that an application had, and that the broker redelivers uncounted: by subscription, entry and index.
-
-    They survive their receivers and connections: the next one marks the records as redelivered.
-    """
+    """Records that an application had, and the broker redelivers uncounted. They survive receivers and connections."""
 
     _entries: OrderedDict[tuple[str, str], dict[EntryId, dict[int, int]]] = attrs.field(
         factory=OrderedDict, init=False
@@ -86,7 +81,6 @@ class Marks:
         return True
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
-        """Remove the marks of a subscription that was moved, or of topics whose ids start over."""
         with self._lock:
             for key in [key for key in self._entries if key[1] == subscription and concerned(key[0])]:
                 self._count -= sum(map(len, self._entries.pop(key).values()))
@@ -112,10 +106,7 @@ _marks = Marks()
 
 @attrs.define(eq=False)
 class SubscriptionRecords:
-    """Shared by all receivers of one subscription in this process, on the same list of topics or pattern.
-
-    Receivers can also receive from some of these topics under the same name with another list: they overlap.
-    """
+    """Shared by a subscription's receivers in this process on one list of topics, or pattern; others can overlap."""
 
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
     marks: Marks = attrs.field(factory=Marks)
@@ -136,7 +127,6 @@ class SubscriptionRecords:
         return [self, *self._overlapping]
 
     def overlaps(self, other: SubscriptionRecords) -> None:
-        """Share what is known with the receivers of another list of topics, from now on."""
         for one, another in ((self, other), (other, self)):
             one._overlapping = WeakSet([*one._overlapping, another])  # a new set, as for ``trackers``
 
@@ -185,7 +175,6 @@ class SubscriptionRecords:
         return before
 
     def entry_returned(self, ledger: int, entry: int) -> None:
-        """Count an entry returned to the broker, which counts it as well."""
         _count(self._entries, (ledger, entry))
 
     def record_failed(self, key: RecordKey) -> None:
@@ -195,10 +184,7 @@ class SubscriptionRecords:
         return sum(one._records.get(key, 0) for one in self._together)
 
     def redeliveries(self, key: RecordKey, counted: int) -> int:
-        """Return the redeliveries of a record caused by applications of this process, or by other processes.
-
-        The broker ``counted`` those of its entry.
-        """
+        """Return a record's redeliveries by applications here, or by others; the broker ``counted`` its entry's."""
         returns = sum(one._entries.get(key[:2], 0) for one in self._together)
         return redelivery_count(self.failures(key), counted, returns)
 

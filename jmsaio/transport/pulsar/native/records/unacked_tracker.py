@@ -1,20 +1,17 @@
 """``UnackedTracker``: owns the records of one receiver, from their arrival until they are settled.
 
 The state of each record is here alone, and changes as the table of a record's life says (``rules/record_life.py``).
-Beside it there are the acknowledgements (``AckGrouping``, ``Settled``), the limit of delayed records
-(``DelayedRecords``), and what the receivers of the subscription know of each other (``SubscriptionRecords``).
 
 pulsar-client and the broker return whole entries, so the neighbours of a returned record are redelivered. Records that
 are here or acknowledged are recognised when they arrive again.
 
-On exclusive and failover subscriptions, returned records are redelivered from here, in order. pulsar-client would make
-the broker resend everything unacknowledged, after the prefetched records. On shared ones, they are sent back to the
-broker. If the chunks of a message are unknown, it is redelivered from here, or, if no application had it, the consumers
-are opened again, which returns everything.
+On exclusive and failover subscriptions, returned records are redelivered from here, in order: pulsar-client would make
+the broker resend everything unacknowledged. On shared ones, they are sent back to the broker.
 
-All chunks must be returned: the last one alone would be redelivered to no one, and the subscription would stop.
-pulsar-client 3.13 returns only that one, and an id shows only the first and the last chunk. Between those, other
-producers can store entries, which must not be returned: a chunk without the rest of its message would be lost.
+All chunks of a message must be returned, or it would be redelivered to no one, and the subscription would stop.
+pulsar-client 3.13 returns only the last one, and an id shows only the first and the last one. Between those, other
+producers can store entries, which must not be returned. If the chunks are unknown, the message is redelivered from
+here, or, if no application had it, the consumers are opened again, which returns everything.
 """
 
 from __future__ import annotations
@@ -100,7 +97,6 @@ class UnackedTracker:
     # state
 
     def _step(self, record: PulsarRecord, event: RecordEvent) -> Step:
-        """Pass an event of a record, and store its next state."""
         state = self._states.get(record, RecordState.UNKNOWN)
         step = advance(state, event)
         if step.action is Action.IGNORE and (state, event) not in self._ignored:
@@ -130,7 +126,6 @@ class UnackedTracker:
 
     @property
     def any_delivered(self) -> bool:
-        """Whether the application holds a record that it can settle."""
         return HELD in self._states.values()
 
     @property
@@ -149,10 +144,7 @@ class UnackedTracker:
     # arrival
 
     def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
-        """Append the records of native messages to ``taken``, except those already known.
-
-        They are held from now on, except the ones that ``deliverable`` withholds.
-        """
+        """Append the records of native messages to ``taken``, and hold them, except those already known."""
         states, counted, settling = self._states, self.shared, self._settling
         self._known = None
         marked = self._others.marks.of(native_consumer.topic, self._subscription.name)
@@ -188,7 +180,6 @@ class UnackedTracker:
     def _admit_redelivered(
         self, native_consumer: NativeConsumer, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]
     ) -> None:
-        """Append messages that might be redelivered to ``taken``, except those already known."""
         for native in natives:
             native_consumer.serial += 1
             count = native.redelivery_count() if self.shared else 0
@@ -207,10 +198,7 @@ class UnackedTracker:
         return {one.record_key: one for one in self._states if one.native_consumer is native_consumer}
 
     def _is_known(self, record: PulsarRecord) -> bool:
-        """Return whether the record is here, or was acknowledged, which is then repeated.
-
-        Marks it as redelivered if it was delivered before.
-        """
+        """Return whether a record is here, or was acknowledged, which is repeated; mark it if delivered before."""
         native_consumer = record.native_consumer
         settled = self.acks.settled[native_consumer]
         key, published = record.record_key, record.publish_time
@@ -244,10 +232,7 @@ class UnackedTracker:
         return False
 
     def redeliver_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> None:
-        """Deliver an entry that was read again, because pulsar-client acknowledged it undelivered.
-
-        What is still here of an earlier delivery stays; but from now on only this process has it.
-        """
+        """Deliver an entry that pulsar-client acknowledged undelivered, except what is still here."""
         known, aside = self._of(native_consumer), self._aside.get(native_consumer, {})
         settled, now, admitted = self.acks.settled[native_consumer], self._bridge.loop.time(), []
         for native in natives:
@@ -268,7 +253,6 @@ class UnackedTracker:
         self._queue(admitted)
 
     def start_over(self, native_consumer: NativeConsumer) -> None:
-        """Forget everything known of a native consumer whose ids start over."""
         was_delaying = self._delays_some
         for record in [one for one in self._states if one.native_consumer is native_consumer]:
             self._step(record, RecordEvent.REPLACED)
@@ -287,11 +271,9 @@ class UnackedTracker:
     # delivery
 
     def room(self, wanted: int) -> int:
-        """Limit the number of records to receive by the room for delayed ones."""
         return wanted if self._delayed is None else min(wanted, self._delayed.room())
 
     def pop(self, limit: int) -> list[PulsarRecord]:
-        """Return up to ``limit`` records redelivered from here; the application now holds them."""
         taken: list[PulsarRecord] = []
         for queue in (self._again, self._were_early):
             while queue and len(taken) < limit:
@@ -348,8 +330,7 @@ class UnackedTracker:
     def _check_copies(self, records: list[PulsarRecord]) -> None:
         """Settle kept-back copies that no other receiver holds any more.
 
-        A copy whose receiver left the record to others is delivered. In doubt it is returned to the broker, which knows
-        whether it was acknowledged: that receiver might have closed since.
+        One left to others is delivered. In doubt the broker gets it back, which knows whether it was acknowledged.
         """
         if self._bridge.failure is not None:
             return
@@ -370,7 +351,6 @@ class UnackedTracker:
             self._queue(released)
 
     def _count_redeliveries(self, taken: list[PulsarRecord]) -> None:
-        """Correct redelivery counts by the redeliveries of records that no application had."""
         for record in taken:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
@@ -378,7 +358,6 @@ class UnackedTracker:
                 record.redelivery_count = max(count, int(record.delivered))
 
     def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
-        """Move records delivered too often to the dead letters; return the others."""
         dead = {record: failures for record in taken if (failures := self._failures(record)) > letters.limit}
         if not dead:
             return taken
@@ -421,10 +400,7 @@ class UnackedTracker:
                     record.native_consumer.settling.acknowledge_async(native, None)
 
     def give_back(self, records: Iterable[SetAside], delay: float, *, counted: bool) -> None:
-        """Schedule the redelivery of records after ``delay`` seconds, or move them to the dead letters.
-
-        On shared subscriptions the broker always counts, and the delay is at least 0.1, pulsar-client's minimum.
-        """
+        """Schedule a redelivery; the broker of a shared subscription always counts, after at least 0.1 s."""
         self._return(records, delay, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN)
 
     def _return(self, records: Iterable[SetAside], delay: float, event: RecordEvent) -> None:
@@ -473,7 +449,6 @@ class UnackedTracker:
         return message_id
 
     def _from_aside(self, message_id: PlainWireId) -> PulsarRecord | None:
-        """Return the record that was set aside with an id, which is no longer stored; None if it is unknown."""
         for native_consumer, records in self._aside.items():
             kept = records.pop(message_id, None)
             if kept is not None:
@@ -483,7 +458,6 @@ class UnackedTracker:
         return None
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters; without a policy it is acknowledged."""
         if self._letters is None:
             self.acknowledge((record,))
         elif isinstance(record, PulsarRecord) and self._step(record, RecordEvent.DEAD_LETTERED).action is Action.STORE:
@@ -498,11 +472,7 @@ class UnackedTracker:
             self._delays.add(record, _DEAD_LETTER_RETRY)
 
     def _failures(self, record: PulsarRecord) -> int:
-        """Return the number of failed deliveries of a record, as counted for dead letters.
-
-        If selectors reject records, only those returned by applications of this process count: the broker's count
-        includes the rejections of other processes.
-        """
+        """Return the failed deliveries; with selectors only those here: the broker counts others' rejections."""
         here = self.shared and self._subscription.selective
         return self._others.failures(record.record_key) if here else record.redelivery_count
 
@@ -568,7 +538,6 @@ class UnackedTracker:
         return here
 
     def _return_entry(self, record: PulsarRecord) -> bool:
-        """Return a record's entry to the broker, or its chunks; return False if those are unknown."""
         chunks, message_id, native = record.chunks, record.message_id, record.native_consumer.settling
         if chunks is None:
             native.negative_acknowledge(record.native if record.native is not None else native_position(message_id))
@@ -648,10 +617,7 @@ class UnackedTracker:
         return held, settled
 
     def stop(self, *, briefly: bool) -> None:
-        """Prepare for closing the native consumers: the broker sends their unsettled records to other receivers.
-
-        ``briefly``: they are reopened at once, so returned records stay here.
-        """
+        """Prepare for closing the native consumers; ``briefly``: they reopen at once, so returned records stay here."""
         self.acks.flush()
         self.acks.interruption.close(self._bridge.loop.time())
         self._reopened = True
@@ -665,7 +631,6 @@ class UnackedTracker:
             self._others.marks.add(self._subscription.name, [one for one in self._states if self._states[one] is HELD])
 
     def _release(self, event: RecordEvent) -> None:
-        """Leave records to other receivers, marked if an application had them."""
         back = []
         for record, state in list(self._states.items()):
             if event is RecordEvent.STOPPED and record in self._reread:
@@ -690,10 +655,7 @@ class UnackedTracker:
         self.acks.interruption.opened = self._bridge.loop.time()
 
     def clear(self, moved: Callable[[str], bool]) -> None:
-        """Forget the records of the topics for which ``moved`` is true: the subscription was moved there.
-
-        Dead letters that are being stored replace their records, which are recognised when they arrive again.
-        """
+        """Forget the records of ``moved`` topics, except dead letters being stored: they are recognised on arrival."""
         was_delaying = self._delays_some
         for record in [one for one in self._states if moved(one.topic)]:
             if self._step(record, RecordEvent.MOVED).state is not RecordState.LETTER:
