@@ -158,8 +158,12 @@ class ConnectionFactory(AsyncClosing):
         assert self._transport is not None and self._senders is not None  # set together
         runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, how.tracing)
         connection = Connection(runtime, self._connection_closed)
-        await connection._open(how.client_id if how.client_id is not None else config.client_id)
-        self._connections[connection] = None
+        self._connections[connection] = None  # from now on, a close of the factory waits for it
+        try:
+            await connection._open(how.client_id if how.client_id is not None else config.client_id)
+        except BaseException:
+            self._connections.pop(connection, None)
+            raise
         if self._closed:
             await connection.close()
             raise ObjectClosedError("the connection factory was closed while it connected; create a new one")

@@ -251,6 +251,19 @@ async def test_a_factory_closed_while_it_connects_leaves_nothing(monkeypatch: py
     assert len(made) == 1
 
 
+async def test_the_close_of_a_factory_waits_for_a_connection_that_opens() -> None:
+    for turns in range(4):
+        factory = jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}")
+        await (await factory.create_connection()).close()  # the next one has a broker client, and opens at once
+        opening = asyncio.ensure_future(factory.create_connection())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await factory.close()
+        assert not [task for task in asyncio.all_tasks() if "jmsaio connection" in task.get_name()]
+        await asyncio.wait([opening])
+        assert turns == 3 or isinstance(opening.exception(), jmsaio.ObjectClosedError)
+
+
 async def test_the_configuration_has_a_name() -> None:
     url = f"memory://{uuid.uuid4()}"
     async with jmsaio.ConnectionFactory(config=url) as factory, jmsaio.connect(config=url) as connection:

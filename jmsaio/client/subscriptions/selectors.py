@@ -165,8 +165,9 @@ class SelectorReader:
         return self.timers.clock.steady() < self._not_before
 
     def hurry(self, selectors: Iterable[SubscriptionSelectors] | None = None) -> None:
-        self._due.update(self._known.values() if selectors is None else selectors)
-        self._some_due.set()
+        if self.admin is not None:  # otherwise those of closed consumers would be kept
+            self._due.update(self._known.values() if selectors is None else selectors)
+            self._some_due.set()
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
@@ -160,6 +161,19 @@ async def test_only_the_selector_that_is_in_doubt_is_read_again() -> None:
     kit.reader.hurry()
     await asyncio.sleep(0.1)
     assert kit.admin.asked == 5
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_without_the_admin_interface_closed_consumers_are_forgotten() -> None:
+    """Their subscriptions often have names of their own, so that there would be more and more."""
+    reader = SelectorReader(None, LoopTimers(), 0.001, cast("Any", SimpleNamespace()))
+    running = asyncio.create_task(reader.run())
+    selectors = await reader.open(subscription(TOPIC))
+    await asyncio.sleep(0.1)
+    known = weakref.ref(selectors)
+    del selectors
+    assert known() is None
     running.cancel()
     await asyncio.wait([running])
 
