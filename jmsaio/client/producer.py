@@ -14,15 +14,9 @@ from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, check_listener
 from jmsaio.client.lifetime.scope import AsyncClosing
 from jmsaio.client.lifetime.stats import ProducerStats
-from jmsaio.client.runtime.stamping import (
-    UNSET,
-    ProducerSettings,
-    SendSettings,
-    Stamper,
-    Target,
-    Targets,
-)
+from jmsaio.client.runtime.stamping import UNSET, ProducerSettings, SendSettings, Stamper, Targets
 from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin, TracedSend, call_trace
+from jmsaio.client.senders.pool import Target
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.properties import write as write_properties
 from jmsaio.codec.schemas.writing import SchemaWriter
@@ -214,7 +208,7 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         record, tracing = encode(sent, stamp, self._schema), runtime.connection.tracing
         send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
         sends, local, transaction = runtime.sends, runtime.transaction, None
-        pooled = self._targets.pooled(target)
+        pooled = runtime.connection.senders.use(target)
         sender = None if pooled is None else pooled.sender
         try:
             if (
@@ -276,7 +270,7 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         while True:
             if self._closed or self._runtime.refuses():
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
-            pooled = self._targets.pooled(target)
+            pooled = self._runtime.connection.senders.use(target)
             if pooled is None:
                 await self._targets.open(target)
             elif pooled.sender.full:

@@ -384,8 +384,9 @@ class Session(SessionCalls, AsyncClosing):
             raise wrong_type(schema, "schema", "a Schema or the name of a type")
         writer = None if schema is None else schema_writer(schema)
         connection = runtime.connection
-        own = None if destination is None else target_for(destination, connection)
-        targets = Targets(connection, own, runtime.transaction is not None and runtime.transaction.real, schema)
+        transacted = runtime.transaction is not None and runtime.transaction.real
+        own = None if destination is None else target_for(destination, connection, transacted, schema)
+        targets = Targets(connection, own, transacted, schema)
         if own is not None:
             await targets.open(own)
         self._producers += 1

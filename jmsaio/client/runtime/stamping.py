@@ -32,7 +32,7 @@ import attrs
 
 from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
-from jmsaio.client.senders.pool import PooledSender
+from jmsaio.client.senders.pool import PooledSender, Target
 from jmsaio.codec import Stamp
 from jmsaio.codec.encode import MAPS, PACKED, PlainWriter
 from jmsaio.errors import IllegalArgumentError, InvalidDestinationError, UnsupportedOperationError
@@ -50,16 +50,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of resolved destinations per producer.
 _MOST = 1000
-
-
-@attrs.frozen
-class Target:
-    """A destination, resolved for a sender."""
-
-    destination: Destination
-    topic: str
-    queue_subscription: str | None  # created with the first sender to a queue; None for a topic
-    by_group: bool  # whether each batch holds messages of one group id
 
 
 @attrs.define(eq=False, repr=False)
@@ -91,26 +81,21 @@ class Targets:
             key = (type(destination), destination.name, destination._namespace)
         found = None if key is None else self._others.get(key)
         if found is None:
-            found = target_for(destination, self._connection)
+            found = target_for(destination, self._connection, self._transacted, self.schema)
             if key is not None and len(self._others) < _MOST:
                 self._others[key] = found
         self._connection.temporaries.check_not_deleted(found.topic, found.destination)
         return found
 
-    def pooled(self, target: Target) -> PooledSender | None:
-        """Return the pool's entry of a target's sender, None if it has to be opened; see ``SenderPool.use``."""
-        return self._connection.senders.use(
-            target.topic, target.queue_subscription, self._transacted, self.schema, target.by_group
-        )
-
     async def open(self, target: Target) -> None:
         """Open the sender of a target. Raises and can be cancelled as ``SenderPool.open``."""
         self._connection.temporaries.check_not_deleted(target.topic, target.destination)
-        senders = self._connection.senders
-        await senders.open(target.topic, target.queue_subscription, self._transacted, self.schema, target.by_group)
+        await self._connection.senders.open(target)
 
 
-def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
+def target_for(
+    destination: Any, connection: ConnectionRuntime, transacted: bool = False, schema: Schema | None = None
+) -> Target:
     """Resolve a destination for a sender; refuse a virtual one, which can only be consumed."""
     known = as_destination(destination)
     connection.check_options(known)
@@ -118,10 +103,8 @@ def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
     resolved = resolve(known, config.system_namespace)
     if resolved.virtual:
         raise InvalidDestinationError(f"{known!r} stands for several topics; send to one of them instead")
-    subscription = None
-    if isinstance(known, Queue):
-        subscription = config.queue_subscription(resolved.subscription)
-    return Target(known, resolved.topics[0], subscription, sends_by_group(config, known))
+    subscription = config.queue_subscription(resolved.subscription) if isinstance(known, Queue) else None
+    return Target(known, resolved.topics[0], subscription, transacted, schema, sends_by_group(config, known))
 
 
 _DELIVERY_MODES: Final = "DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"
@@ -424,7 +407,7 @@ class Stamper:
         """Cache the common values of the sends in this millisecond. None: they use the general path."""
         runtime, local, settings = self._runtime, self._runtime.transaction, self.settings
         target = self._targets.own
-        pooled = None if target is None else self._targets.pooled(target)
+        pooled = None if target is None else runtime.connection.senders.use(target)
         if target is None or pooled is None or (local is not None and local.to_begin):
             return None
         work = None if local is None else local.work

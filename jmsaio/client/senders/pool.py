@@ -23,6 +23,7 @@ from jmsaio.errors import (
     ObjectClosedError,
     OperationTimeoutError,
 )
+from jmsaio.model.destinations import Destination
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import is_temporary, split_partition
@@ -46,6 +47,18 @@ _AT_ONCE = 4
 #: Topic of a sender, whether it is for the sends of transactions, the schema of its messages, and whether each of its
 #: batches holds one group.
 _Key = tuple[str, bool, Schema | None, bool]
+
+
+@attrs.frozen
+class Target:
+    """A destination, resolved for a sender."""
+
+    destination: Destination
+    topic: str
+    queue_subscription: str | None = None  # created before the first send to a queue; None for a topic
+    transacted: bool = False  # whether each send is part of a transport's transaction
+    schema: Schema | None = None
+    by_group: bool = False  # whether each batch holds messages of one group id
 
 
 @attrs.define(eq=False)
@@ -192,21 +205,14 @@ class SenderPool:
         self._restoring = Restoring(self.transport, self.config, self._timers)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
-    def use(
-        self,
-        topic: str,
-        queue_subscription: str | None,
-        transacted: bool,
-        schema: Schema | None = None,
-        by_group: bool = False,
-    ) -> PooledSender | None:
-        """Return the entry of the open sender to a topic; None if ``open`` must open it, or create its subscription.
+    def use(self, target: Target) -> PooledSender | None:
+        """Return the entry of the open sender to a target; None if ``open`` must open it, or create its subscription.
 
         Callers can cache it for one millisecond's sends while it is ``in_pool``, unless its sender is ``outdated``.
         """
-        key = self._key(topic, transacted, schema, by_group)
-        entry = self._entries.get(key)
-        if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
+        key = self._key(target)
+        entry, queue = self._entries.get(key), target.queue_subscription
+        if entry is None or (queue is not None and queue not in entry.subscriptions):
             return None
         if entry.sender.outdated:  # perhaps the topic was deleted, with the queue's subscription
             return None
@@ -215,32 +221,25 @@ class SenderPool:
             entry.used = self._timers.clock.steady()
         return entry
 
-    def _key(self, topic: str, transacted: bool, schema: Schema | None, by_group: bool) -> _Key:
+    def _key(self, target: Target) -> _Key:
         """Return a sender's key. Brokers allow a producer name once per topic: with a configured name all share it."""
+        topic, schema = target.topic, target.schema
         if self.config.producer.producer_name is None:
-            return topic, transacted, schema, by_group
-        return topic, False, schema, by_group or (topic, False, schema, True) in self._entries
+            return topic, target.transacted, schema, target.by_group
+        return topic, False, schema, target.by_group or (topic, False, schema, True) in self._entries
 
-    async def open(
-        self,
-        topic: str,
-        queue_subscription: str | None,
-        transacted: bool = False,
-        schema: Schema | None = None,
-        by_group: bool = False,
-    ) -> Sender:
-        """Return the sender to a topic, opened if necessary; a topic and several queues can share it.
+    async def open(self, target: Target) -> Sender:
+        """Return the sender to a target, opened if necessary; a topic and several queues can share it.
 
         A queue's subscription is created before its first send (``jms.precreateQueueSubscription``), so that the queue
         stores the messages. Raises ObjectClosedError once the factory is closed, InvalidDestinationError for a deleted
         temporary destination, and TransportError. If the broker does not answer, all callers that wait for this sender
         fail at once, not one after the other. Cancelling leaves no half-open sender.
         """
-        turn = self._opening.setdefault(topic, _Turn())
+        turn = self._opening.setdefault(target.topic, _Turn())
         before = turn.unanswered
         async with turn:
-            key = self._key(topic, transacted, schema, by_group)
-            entry = self.use(topic, queue_subscription, transacted, schema, by_group)
+            entry, key, queue_subscription = self.use(target), self._key(target), target.queue_subscription
             if entry is not None:
                 return entry.sender
             latest = turn.unanswered

@@ -17,7 +17,7 @@ import pytest
 import jmsaio
 from jmsaio.client.senders import pool
 from jmsaio.client.senders.pending import PendingSends
-from jmsaio.client.senders.pool import PooledSender, Restoring, SenderPool
+from jmsaio.client.senders.pool import PooledSender, Restoring, SenderPool, Target
 from jmsaio.config import load
 from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError, OperationTimeoutError
 from jmsaio.model.schema import Schema
@@ -59,11 +59,16 @@ def entries(senders: SenderPool) -> dict[tuple[str, bool, Schema | None, bool], 
     return senders._entries
 
 
+def to(topic: str, queue_subscription: str | None = None, transacted: bool = False, **options: Any) -> Target:
+    """A target with that topic."""
+    return Target(jmsaio.Topic(topic), topic, queue_subscription, transacted, **options)
+
+
 def cached(
     senders: SenderPool, topic: str, queue_subscription: str | None = None, transacted: bool = False
 ) -> Sender | None:
     """The open sender to a topic, or None."""
-    entry = senders.use(topic, queue_subscription, transacted)
+    entry = senders.use(to(topic, queue_subscription, transacted))
     return None if entry is None else entry.sender
 
 
@@ -71,27 +76,27 @@ async def test_the_one_unused_for_longest_makes_room() -> None:
     config = load(f"memory://{uuid.uuid4()}", max_num_of_producers=2)
     transport = await open_transport(config)
     senders = SenderPool(transport, config, None)
-    one = await senders.open("persistent://public/default/1", None)
-    two = await senders.open("persistent://public/default/2", None)
+    one = await senders.open(to("persistent://public/default/1"))
+    two = await senders.open(to("persistent://public/default/2"))
     assert cached(senders, "persistent://public/default/1") is one
-    await senders.open("persistent://public/default/3", None)
+    await senders.open(to("persistent://public/default/3"))
     assert cached(senders, "persistent://public/default/2") is None
     assert cached(senders, "persistent://public/default/1") is one
-    assert await senders.open("persistent://public/default/2", None) is not two
+    assert await senders.open(to("persistent://public/default/2")) is not two
     with pytest.raises(jmsaio.ObjectClosedError):
         two.send(record("x"), started(PendingSends()))
     await senders.close(1.0)
     with pytest.raises(jmsaio.ObjectClosedError):
-        await senders.open("persistent://public/default/1", None)
+        await senders.open(to("persistent://public/default/1"))
     await transport.aclose(1.0)
 
 
 @pytest.mark.parametrize("used", [False, True], ids=["plain", "transacted"])
 async def test_both_senders_of_a_topic_count_and_the_one_unused_for_longest_goes(used: bool) -> None:
     async with opened(max_num_of_producers=2) as senders:
-        kept, idle = [await senders.open(_TOPIC, None, transacted=transacted) for transacted in (used, not used)]
+        kept, idle = [await senders.open(to(_TOPIC, None, transacted=transacted)) for transacted in (used, not used)]
         assert cached(senders, _TOPIC, transacted=used) is kept
-        await senders.open(f"{_TOPIC}-2", None)
+        await senders.open(to(f"{_TOPIC}-2"))
         assert [*entries(senders)] == [(_TOPIC, used, None, False), (f"{_TOPIC}-2", False, None, False)]
         assert cached(senders, _TOPIC, transacted=used) is kept
         with pytest.raises(jmsaio.ObjectClosedError):
@@ -104,7 +109,7 @@ async def test_idle_senders_are_closed() -> None:
     config = load(f"memory://{uuid.uuid4()}", producer_auto_close=0.0)
     transport = await open_transport(config)
     senders = SenderPool(transport, config, None)
-    await senders.open("persistent://public/default/1", None)
+    await senders.open(to("persistent://public/default/1"))
     await asyncio.sleep(0.01)
     await senders.close_idle()
     assert cached(senders, "persistent://public/default/1") is None
@@ -262,7 +267,7 @@ async def test_a_queue_whose_subscription_can_not_be_made_gets_no_sender(monkeyp
     transport = await open_transport(config)
     senders = SenderPool(transport, config, None)
     with pytest.raises(jmsaio.JMSSecurityError):
-        await senders.open(topic, "jms-queue")
+        await senders.open(to(topic, "jms-queue"))
     assert cached(senders, topic) is None
     await senders.close(1.0)
     await transport.aclose(1.0)
@@ -276,7 +281,7 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         transport = await open_transport(config)
         senders = SenderPool(transport, config, None)
         topic = "persistent://public/default/idle"
-        sender = await senders.open(topic, None)
+        sender = await senders.open(to(topic))
         clock.advance(40)
         assert cached(senders, topic) is sender
         clock.advance(60)
@@ -301,11 +306,11 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     topic, config = "persistent://public/default/orders", load(f"memory://{uuid.uuid4()}")
     transport = await open_transport(config)
     senders = SenderPool(transport, config, None)
-    sender = await senders.open(topic, None)
+    sender = await senders.open(to(topic))
     assert made == [] and cached(senders, topic, "jms-queue") is None
     assert entries(senders)[topic, False, None, False].subscriptions == set()
     for _ in range(2):
-        assert await senders.open(topic, "jms-queue") is sender
+        assert await senders.open(to(topic, "jms-queue")) is sender
     assert made == ["jms-queue"] and cached(senders, topic, "jms-queue") is sender
     assert cached(senders, topic, "other") is None
     await senders.close(1.0)
@@ -314,7 +319,7 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
 
 async def test_locks_are_kept_only_while_a_sender_is_opened() -> None:
     async with opened() as senders:
-        opening = asyncio.ensure_future(senders.open(_TOPIC, None))
+        opening = asyncio.ensure_future(senders.open(to(_TOPIC)))
         await asyncio.sleep(0)
         assert list(senders._opening) == [_TOPIC]
         await opening
@@ -331,13 +336,13 @@ async def test_who_waits_for_a_sender_that_cannot_open_fails_with_it_and_not_one
             proxy.stall()
             with anyio.fail_after(20):  # one after the other: more than 30
                 outcomes = await asyncio.gather(
-                    *(senders.open(topic, None) for _ in range(30)),
-                    senders.open(f"{topic}-other", None),
+                    *(senders.open(to(topic)) for _ in range(30)),
+                    senders.open(to(f"{topic}-other")),
                     return_exceptions=True,
                 )
             assert {type(outcome) for outcome in outcomes} <= {OperationTimeoutError, BrokerUnavailableError}
             proxy.resume()
-            assert await senders.open(topic, None) is cached(senders, topic)
+            assert await senders.open(to(topic)) is cached(senders, topic)
 
 
 @pytest.mark.parametrize(
@@ -365,11 +370,11 @@ async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any
 
     transport.open_sender = open_sender  # type: ignore[method-assign]  # notes its arguments
     senders = SenderPool(transport, config, lambda record, partitions: 3)
-    await senders.open("persistent://public/default/told", None)
+    await senders.open(to("persistent://public/default/told"))
     (told,) = list(given)
     assert told.metadata == metadata and told.route is senders.route and told.config is config.producer
     assert (told.window_records, told.window_bytes, told.transacted) == (7, 70_000, False)
-    await senders.open("persistent://public/default/told", None, transacted=True)
+    await senders.open(to("persistent://public/default/told", None, transacted=True))
     assert len(given) == (2 if config.producer.producer_name is None else 1)
     for other in given[1:]:
         enabled = metadata | {"jms.transactions": "enabled"}
@@ -381,13 +386,13 @@ async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any
 async def test_a_pool_of_one_sender_keeps_one() -> None:
     async with opened(max_num_of_producers=1) as senders:
         for number in range(2):
-            await senders.open(f"{_TOPIC}-{number}", None)
+            await senders.open(to(f"{_TOPIC}-{number}"))
         assert [topic for topic, *_ in entries(senders)] == [f"{_TOPIC}-1"]
 
 
 async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
     async with opened(producer_auto_close=60.0) as senders:
-        one, _ = [await senders.open(f"{_TOPIC}-{number}", None) for number in range(2)]
+        one, _ = [await senders.open(to(f"{_TOPIC}-{number}")) for number in range(2)]
         assert len(idle_checks()) == 1
         begun = steady()
         await senders.close(30.0)
@@ -399,7 +404,7 @@ async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
 
 async def test_senders_without_a_limit_are_not_checked() -> None:
     async with opened() as senders:
-        await senders.open(_TOPIC, None)
+        await senders.open(to(_TOPIC))
         assert idle_checks() == []
 
 
@@ -414,7 +419,7 @@ async def test_a_topic_that_changed_has_its_queues_subscriptions_again_when_the_
             return await opening(topic, options)
 
         senders.transport.open_sender = open_sender  # type: ignore[method-assign]  # notes its arguments
-        await senders.open(_TOPIC, "jms-queue")
+        await senders.open(to(_TOPIC, "jms-queue"))
         await admin.delete_subscription(_TOPIC, "jms-queue")
         assert given[0].topic_changed is not None
         given[0].topic_changed(_TOPIC)
@@ -425,7 +430,7 @@ async def test_a_topic_that_changed_has_its_queues_subscriptions_again_when_the_
 async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
     with embedded_broker() as broker:
         async with opened(broker.url, producer_auto_close=60.0) as senders:
-            sender = await senders.open(_TOPIC, None)
+            sender = await senders.open(to(_TOPIC))
             broker.faults.delay_answers(70.0)
             sender.send(record("x"), started(PendingSends()))
             await asyncio.sleep(61.0)
@@ -473,7 +478,7 @@ async def test_only_transactions_of_the_broker_have_senders_of_their_own(emulate
 async def test_a_topic_is_closed_with_both_its_senders() -> None:
     """Also when the call is cancelled: no later send gets one that closes."""
     async with opened() as senders:
-        both = [await senders.open(_TOPIC, None, transacted) for transacted in (False, True)]
+        both = [await senders.open(to(_TOPIC, None, transacted)) for transacted in (False, True)]
         assert both[0] is not both[1]
         closing = asyncio.ensure_future(senders.close_topic(_TOPIC, 10.0))
         await asyncio.sleep(0)
@@ -491,8 +496,8 @@ async def test_the_shortest_limit_says_how_often_idle_senders_are_looked_for() -
     async with opened(producer_auto_close=60.0) as senders:
         assert senders.transport.admin is not None
         await senders.transport.admin.create_topic(temporary)
-        await senders.open(temporary, None)
-        await senders.open(_TOPIC, None)
+        await senders.open(to(temporary))
+        await senders.open(to(_TOPIC))
         await asyncio.sleep(9.0)
         assert {topic for topic, *_ in entries(senders)} == {_TOPIC, temporary}
         await asyncio.sleep(4.0)
@@ -508,7 +513,7 @@ async def test_a_sender_to_a_temporary_destination_is_idle_after_ten_seconds_at_
         assert senders.transport.admin is not None
         await senders.transport.admin.create_topic(temporary)
         for topic in (temporary, _TOPIC):
-            await senders.open(topic, None)
+            await senders.open(to(topic))
         assert [entry.limit for entry in entries(senders).values()] == [limit, configured]
 
 
@@ -518,9 +523,9 @@ async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
         assert senders.transport.admin is not None
         await senders.transport.admin.create_topic(temporary)
         for topic in (_TOPIC, temporary):
-            await senders.open(topic, None)
+            await senders.open(to(topic))
         entries(senders)[temporary, False, None, False].used -= 11.0
-        await senders.open(f"{_TOPIC}-2", None)
+        await senders.open(to(f"{_TOPIC}-2"))
         assert {topic for topic, *_ in entries(senders)} == {_TOPIC, f"{_TOPIC}-2"}
 
 
@@ -541,20 +546,20 @@ async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked
 async def test_a_configured_producer_name_is_that_of_one_sender() -> None:
     async with opened(producer_name="orders") as senders:
         mixed, by_group = await asyncio.gather(
-            senders.open(_TOPIC, None, True), senders.open(_TOPIC, None, by_group=True)
+            senders.open(to(_TOPIC, None, True)), senders.open(to(_TOPIC, None, by_group=True))
         )
-        assert [await senders.open(_TOPIC, None, by_group=grouped) for grouped in (False, True)] == [by_group] * 2
+        assert [await senders.open(to(_TOPIC, None, by_group=grouped)) for grouped in (False, True)] == [by_group] * 2
         assert [*entries(senders)] == [(_TOPIC, False, None, True)] and mixed is not by_group
-        assert (await senders.open(f"{_TOPIC}-2", None, True)) is await senders.open(f"{_TOPIC}-2", None)
+        assert (await senders.open(to(f"{_TOPIC}-2", None, True))) is await senders.open(to(f"{_TOPIC}-2"))
 
 
 async def test_senders_with_and_without_a_schema_take_turns_with_a_configured_producer_name() -> None:
     async with opened(producer_name="orders") as senders:
         schemas = [None, Schema("STRING"), None, Schema("STRING")]
-        opened_at_once = await asyncio.gather(*(senders.open(_TOPIC, None, schema=schema) for schema in schemas))
+        opened_at_once = await asyncio.gather(*(senders.open(to(_TOPIC, None, schema=schema)) for schema in schemas))
         assert len(set(opened_at_once)) == 4
         assert [*entries(senders)] == [(_TOPIC, False, Schema("STRING"), False)]
-        assert await senders.open(_TOPIC, None, schema=Schema("STRING")) is opened_at_once[-1]
+        assert await senders.open(to(_TOPIC, None, schema=Schema("STRING"))) is opened_at_once[-1]
 
 
 async def test_a_configured_producer_name_is_free_before_its_topic_is_opened_again() -> None:
@@ -562,18 +567,18 @@ async def test_a_configured_producer_name_is_free_before_its_topic_is_opened_aga
     with embedded_broker() as broker:
         async with opened(broker.url, producer_name="orders", max_num_of_producers=2) as senders:
             broker.faults.delay_answers(1)
-            first, sent = await senders.open(_TOPIC, None), started(PendingSends())
+            first, sent = await senders.open(to(_TOPIC)), started(PendingSends())
             first.send(record("x"), sent)
-            await senders.open(f"{_TOPIC}-2", None)
+            await senders.open(to(f"{_TOPIC}-2"))
             async with anyio.create_task_group() as group:
-                group.start_soon(senders.open, f"{_TOPIC}-3", None)
+                group.start_soon(senders.open, to(f"{_TOPIC}-3"))
                 await anyio.wait_all_tasks_blocked()
-                assert await senders.open(_TOPIC, None) is not first
+                assert await senders.open(to(_TOPIC)) is not first
 
 
 async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(producer_auto_close=0.0) as senders:
-        first = await senders.open(_TOPIC, None)
+        first = await senders.open(to(_TOPIC))
         drain = type(first).drain
 
         async def slowly(self: Any, timeout: float) -> None:
@@ -582,7 +587,7 @@ async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monk
 
         monkeypatch.setattr(type(first), "drain", slowly)
         await asyncio.sleep(0.01)
-        others = await asyncio.gather(*(senders.open(f"{_TOPIC}-{number}", None) for number in range(2)))
+        others = await asyncio.gather(*(senders.open(to(f"{_TOPIC}-{number}")) for number in range(2)))
         assert first not in others and cached(senders, _TOPIC) is None
 
 
@@ -622,7 +627,7 @@ async def test_topics_are_opened_some_at_a_time_unless_the_broker_does_not_answe
             running -= 1
 
     def open_all() -> list[asyncio.Task[Sender]]:
-        return [asyncio.create_task(senders.open(topic, "jms-queue")) for topic in topics]
+        return [asyncio.create_task(senders.open(to(topic, "jms-queue"))) for topic in topics]
 
     monkeypatch.setattr(pool, "precreate", counted)
     async with opened(url) as senders:
@@ -637,7 +642,7 @@ async def test_topics_are_opened_some_at_a_time_unless_the_broker_does_not_answe
         silent.set()
         await asyncio.wait(opening)
         assert {type(one.exception()) for one in opening} == {jmsaio.OperationTimeoutError}
-        await senders.open(topics[0], "jms-queue")
+        await senders.open(to(topics[0], "jms-queue"))
         most = 0
         assert len({await one for one in open_all()}) == len(topics)
         assert most == pool.TOGETHER
