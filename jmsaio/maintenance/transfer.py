@@ -6,8 +6,9 @@ import asyncio
 import enum
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from random import random
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 import attrs
@@ -69,7 +70,6 @@ class TransferRequest:
             and a redrive has created its own subscription, that one.
         of: name of a subscription of ``destination`` whose dead letters are meant.
         to: target of all messages; None: each dead letter's origin. ``MOVE`` and ``COPY`` need it.
-        max_redrives: skip dead letters that were already redriven this many times.
         dry_run: only count: nothing is sent, and everything is returned to the broker.
         patience: seconds without a delivery after which the rest of a topic counts as unreachable.
         limit: maximum number of messages selected; None: all, as always for ``COPY``.
@@ -157,7 +157,7 @@ class TransferProgress:
 
 async def transfer_range(
     transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange,
-    progress: TransferProgress | None = None,
+    progress: TransferProgress,
 ) -> TransferResult:  # fmt: skip
     """Transfer the messages of one topic or partition, at least once.
 
@@ -185,7 +185,6 @@ async def transfer_range(
         selective=True,
     )
     receiver = await transport.open_receiver(subscription, woken.set)
-    progress = progress or TransferProgress()
     work = _Work(transport, configuration, request, part, selector, target, receiver, woken, progress, consumed)
     try:
         failed = False
@@ -199,13 +198,6 @@ async def transfer_range(
         with anyio.CancelScope(shield=True):
             await work.aclose()
     return work.result
-
-
-class _Copy(NamedTuple):
-    """A sent copy: the position of its message, and the topic that it was sent to."""
-
-    source: WireId
-    target: str
 
 
 @attrs.define(eq=False)
@@ -327,7 +319,7 @@ class _Work:
         outgoing = _unchanged(record) if plain else redriven(record, round(self._transport.clock.now() * 1000))
         if not self._request.dry_run:
             sender, message_id = await self._outlets.sender(target, outgoing, record), record.message_id
-            sender.send(outgoing, _Copy(message_id, target))
+            sender.send(outgoing, (message_id, target))
             self._in_flight[message_id] = [record]  # outcomes are never reported during the call
             return True
         if not isinstance(self._request.to, Queue):  # the queue would be created
@@ -355,7 +347,7 @@ class _Work:
             return target
         return None
 
-    def _settled(self, copies: Sequence[_Copy], message_id: WireId | None, error: JMSError | None) -> None:
+    def _settled(self, copies: Sequence[tuple[WireId, str]], message_id: WireId | None, error: JMSError | None) -> None:
         self._confirmed.set()
         for source, target in copies:
             records = self._in_flight.pop(source)
@@ -385,19 +377,16 @@ class _Work:
     async def finish(self, failed: bool) -> None:
         """Wait for the outcomes and acknowledgements, then check whether other consumers hold messages."""
         try:
-            await self._outlets.drain()
+            await self._outlets.senders.drain()
             await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
         except JMSError as error:  # sent messages are counted, and can be sent again
             self.result.report(str(error))
         try:
-            self.result.complete = not failed and await self._has_seen_all()
+            self.result.complete = not failed and (self._is_limited() or await self._has_seen_all())
         except JMSError as error:
             self.result.report(str(error))
 
     async def _has_seen_all(self) -> bool:
-        """Return whether no other consumer holds any: receiving the last one does not show that."""
-        if self._is_limited():
-            return True
         admin = self._transport.admin
         if admin is None or not self._part.durable:  # a subscription that ends with this call is not shared
             return self._at_end
@@ -405,7 +394,7 @@ class _Work:
 
     async def aclose(self) -> None:
         """Return retained records, and close. Records in flight still count if they are stored in time."""
-        await self._outlets.aclose()
+        await self._outlets.senders.aclose()
         try:
             self._receiver.negative_acknowledge(self._retained, 0.0, counted=False)
         except JMSError:
@@ -459,15 +448,12 @@ def unacknowledged(ledgers: Sequence[Ledger], cursor: Cursor, end: WireId) -> It
 
 @attrs.define(eq=False)
 class Outlets:
-    """Senders to the targets of redriven, moved and copied messages, one for each topic and schema.
-
-    Outcomes are reported to ``settled``, see ``SenderOptions``.
-    """
+    """Senders to the targets of messages, one for each topic and schema; ``settled`` is as in ``SenderOptions``."""
 
     _transport: Transport
     _configuration: Configuration
     _settled: Settled
-    _senders: CopySenders = attrs.field(init=False)
+    senders: CopySenders = attrs.field(init=False)
     _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
     _failed: dict[tuple[str, Schema | None], JMSError] = attrs.field(init=False, factory=dict)
 
@@ -477,25 +463,18 @@ class Outlets:
         # A target is known by its topic only, which might be a queue's.
         by_group = "Key_Shared" in (config.queue_subscription_type, config.topic_shared_subscription_type)
         options = sender_options(config, route, self._settled, by_group)
-        self._senders = CopySenders(
-            self._transport.open_sender, self._transport.admin, self._check_again, options,
+        self.senders = CopySenders(
+            self._transport.open_sender, self._transport.admin, partial(self.check, again=True), options,
             config.max_num_of_producers, config.close_timeout,
         )  # fmt: skip
 
-    async def check(self, topic: str) -> None:
-        """Raise an error for a topic that would not keep messages, or if the broker does not answer.
-
-        Checked once, again before an outdated sender is replaced, and never without administration.
-        """
-        if topic not in self._checked:
+    async def check(self, topic: str, again: bool = False) -> None:
+        """Raise an error, the same each time, for a topic that would not keep messages, or if the broker is away."""
+        if again or topic not in self._checked:
             self._checked[topic] = await self._find_fault(topic)
         fault = self._checked[topic]
         if fault is not None:
             raise fault
-
-    async def _check_again(self, topic: str) -> None:
-        self._checked.pop(topic, None)
-        await self.check(topic)
 
     async def _find_fault(self, topic: str) -> JMSError | None:
         admin = self._transport.admin
@@ -511,19 +490,16 @@ class Outlets:
         return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")
 
     async def register(self, topic: str, sources: Iterable[str]) -> None:
-        """Register the schemas of some topics with the one that their messages are sent to.
-
-        Raises as ``check``, and InvalidDestinationError if the topic refuses a schema.
-        """
+        """Register the schemas of topics with the one that their messages are sent to, which must accept them all."""
         for source in dict.fromkeys(split_partition(each)[0] for each in sources):
             try:
-                missing = await self._senders.missing(topic, source)
+                missing = await self.senders.missing(topic, source)
             except JMSSecurityError:
                 continue  # each message that has a schema reports it
             try:
                 if missing:
                     await self.check(topic)
-                    await self._senders.register(topic, missing)
+                    await self.senders.register(topic, missing)
             except TransportError as error:
                 if error.error_code != INCOMPATIBLE:
                     raise
@@ -531,17 +507,14 @@ class Outlets:
                 raise InvalidDestinationError(text) from error
 
     async def sender(self, topic: str, copy: OutgoingRecord, record: ReceivedRecord) -> Sender:
-        """Return the sender to a topic, with room for ``copy``, which is made from ``record``.
-
-        A failure to open one is raised again for each record.
-        """
+        """Return the sender to a topic, with room for ``copy``; a failure to open one is raised for each record."""
         await self.check(topic)
-        schema = await self._senders.schema_of(record)
+        schema = await self.senders.schema_of(record)
         fault = self._failed.get((topic, schema))
         if fault is not None:
             raise fault
         try:
-            sender = await self._senders.sender(topic, copy, schema, record.topic)
+            sender = await self.senders.sender(topic, copy, schema, record.topic)
         except JMSError as error:
             self._failed[topic, schema] = error
             raise
@@ -549,11 +522,3 @@ class Outlets:
             waited = longest_wait(self._configuration)
             raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {waited:g} s")
         return sender
-
-    async def drain(self) -> None:
-        """Wait until every record is confirmed or rejected; raise OperationTimeoutError otherwise."""
-        await self._senders.drain()
-
-    async def aclose(self) -> None:
-        """Close every sender; records not stored within ``close_timeout`` seconds are in doubt. Idempotent."""
-        await self._senders.aclose()

@@ -8,7 +8,13 @@ from typing import Any, Self
 import attrs
 
 from jmsaio.config import Configuration, DeadLetterPolicy
-from jmsaio.maintenance.transfer import TransferRange, TransferRequest, TransferResult, transfer_range
+from jmsaio.maintenance.transfer import (
+    TransferProgress,
+    TransferRange,
+    TransferRequest,
+    TransferResult,
+    transfer_range,
+)
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord
@@ -77,7 +83,8 @@ class Letters:
         """Send them again: these, or all of now."""
         request = TransferRequest(**{"destination": Queue(self.dead), "patience": 3.0, **changes})
         letters = letters or await self.range()
-        return await transfer_range(self.harness.transport, self.harness.configuration, request, letters)
+        harness, progress = self.harness, TransferProgress()
+        return await transfer_range(harness.transport, harness.configuration, request, letters, progress)
 
     async def inbox(self, topic: str | None = None) -> Inbox:
         """A consumer of the queue, or of another."""

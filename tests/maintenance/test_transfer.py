@@ -195,8 +195,8 @@ async def test_old_senders_make_room_for_new_ones_and_lose_nothing(harness: Harn
         (await outlets.sender(topic, copy, Record.sent(copy))).send(copy, outcomes)
     assert len(outcomes.stored) == 3
     assert (await harness.admin.stats(topics[0])).producers == 0
-    await outlets.drain()
-    await outlets.aclose()
+    await outlets.senders.drain()
+    await outlets.senders.aclose()
     assert len(outcomes.stored) == 4
     for topic in topics:
         assert await (await harness.inbox(topic)).consume(2) == [topic, topic]
@@ -236,13 +236,13 @@ async def test_a_topic_that_was_deleted_meanwhile_is_checked_again(broker: Embed
     await harness.admin.delete_topic(topic, force=True)
     await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     (await outlets.sender(topic, COPY, PLAIN)).send(COPY, outcomes)
-    await outlets.drain()
+    await outlets.senders.drain()
     assert len(outcomes.stored) == 1
     await harness.admin.delete_topic(topic, force=True)
     for _ in range(2):
         with pytest.raises(NotFoundError, match="no longer exists"):
             await outlets.sender(topic, COPY, PLAIN)
-    await outlets.aclose()
+    await outlets.senders.aclose()
     await harness.stop()
 
 
@@ -280,7 +280,7 @@ async def test_a_sender_that_gets_no_room_is_told(broker: EmbeddedBroker) -> Non
     (await outlets.sender(topic, COPY, PLAIN)).send(COPY, Outcomes())
     with pytest.raises(OperationTimeoutError, match="confirmed nothing for 300 s"):
         await outlets.sender(topic, COPY, PLAIN)
-    await outlets.aclose()
+    await outlets.senders.aclose()
     await harness.stop()
 
 

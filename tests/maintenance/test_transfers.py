@@ -471,8 +471,9 @@ async def test_each_request_has_a_subscription_of_its_own_which_no_sweep_deletes
 async def test_a_copy_never_acknowledges_on_the_subscription_of_the_queue(letters: Letters) -> None:
     await letters.put("a")
     request = TransferRequest(destination=Queue(letters.dead), to=Queue(letters.topic), transfer=Transfer.COPY)
+    harness, part = letters.harness, await letters.range()
     with pytest.raises(ValueError, match="no subscription of the copy's own"):
-        await transfer_range(letters.harness.transport, letters.harness.configuration, request, await letters.range())
+        await transfer_range(harness.transport, harness.configuration, request, part, TransferProgress())
 
 
 async def test_a_copy_continues_after_an_outage_of_the_broker() -> None:
