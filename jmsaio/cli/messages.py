@@ -120,9 +120,7 @@ _TIMES = frozenset(header.field for header in HEADER_FIELDS if header.kind is He
 class BodySource:
     """The input of ``jmsaio send``: bodies as arguments, and opened files.
 
-    Attributes:
-        lines: whether each line of a file is a body, not the whole file.
-        records: whether each line of a file is a message as written by ``jmsaio receive --json``.
+    Each line of a file is a body with ``lines``, and a message of ``jmsaio receive --json`` with ``records``.
     """
 
     arguments: tuple[str, ...]

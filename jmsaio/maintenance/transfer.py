@@ -469,7 +469,7 @@ class Outlets:
         )  # fmt: skip
 
     async def check(self, topic: str, again: bool = False) -> None:
-        """Raise an error, the same each time, for a topic that would not keep messages, or if the broker is away."""
+        """Raise an error, the same each time, for a topic that would not keep messages, or can't be checked."""
         if again or topic not in self._checked:
             self._checked[topic] = await self._find_fault(topic)
         fault = self._checked[topic]

@@ -145,9 +145,7 @@ class FrameFault:
 class Rules:
     """The faults and the traffic of one direction, for all connections; times are in seconds.
 
-    Attributes:
-        passing: cleared while nothing passes.
-        rewrite: whether look-up answers are changed to keep the client on the proxy.
+    ``passing`` is cleared while nothing passes; ``rewrite``: look-up answers are changed to keep the client here.
     """
 
     latency: float = 0.0
@@ -232,12 +230,7 @@ class Link:
 
 @attrs.define(eq=False)
 class Forwarder:
-    """Forwards the bytes of one direction according to the rules.
-
-    Attributes:
-        rules: shared by all connections.
-        reading: cancelled to end the direction.
-    """
+    """Forwards the bytes of one direction according to the rules; ``reading`` is cancelled to end it."""
 
     rules: Rules
     reading: anyio.CancelScope = attrs.field(init=False, factory=anyio.CancelScope)

@@ -34,14 +34,10 @@ _UNTYPED: Final = ("BYTES", "NONE")
 
 @attrs.define(eq=False)
 class CopySenders:
-    """One sender for each topic and schema, opened on demand. Copies with the same one stay in order.
+    """One sender for each topic and schema, opened on demand, ``most`` at once. Copies with the same one stay in order.
 
-    Args:
-        admin: returns schemas; None: there is no REST interface.
-        reopening: called with the topic before an outdated sender is replaced: it might have been deleted meanwhile.
-        options: options of all senders; their configured producer name is not used.
-        most: maximum number of senders.
-        close_timeout: maximum seconds to close one.
+    ``reopening`` is called with the topic before an outdated sender is replaced: it might have been deleted. The
+    configured producer name of ``options`` is not used. A sender closes within ``close_timeout`` seconds.
     """
 
     _open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]

@@ -78,13 +78,7 @@ HIGHEST = 2**63 - 1
 
 @attrs.define(eq=False)
 class SequenceIds:
-    """Sequence ids of one sender.
-
-    Attributes:
-        topic: full name of its topic, for errors.
-        batching: whether the sender sends batches.
-        last: last sequence id by the full name of the partition, or of the topic; see ``Sender.last_sequence_ids``.
-    """
+    """Sequence ids of one sender to ``topic``; ``last`` is as ``Sender.last_sequence_ids``."""
 
     topic: str
     batching: bool

@@ -18,10 +18,7 @@ READ_EACH = "read them one by one"
 
 
 class MemoryReader:
-    """Reads one topic; unread records stay in the broker's memory. Created with the broker's lock held.
-
-    Raises InvalidDestinationError: the topic has partitions, or its name is not a full one.
-    """
+    """Reads one topic; unread records stay in the broker's memory. Created with the broker's lock held."""
 
     __slots__ = ("_arrived", "_broker", "_closed", "_failure", "_link", "_tail", "_topic", "armed")
 

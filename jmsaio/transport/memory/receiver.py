@@ -56,16 +56,9 @@ class Attachment:
 
 
 class MemoryReceiver:
-    """Consumes one subscription of one or more topics. Created with the broker's lock held.
+    """Consumes one subscription of one or more topics. Created with the broker's lock held; a failure joins none.
 
-    Args:
-        by_priority: partitions with a higher number receive a larger share of the receiver queue
-            (``jms.enableJMSPriority``).
-
-    Raises:
-        ConsumerBusyError: a subscription is busy; none is joined then.
-        InvalidDestinationError: a name or pattern is invalid.
-        TransportError: the metadata is too large.
+    ``by_priority``: partitions with a higher number receive a larger share of the receiver queue.
     """
 
     __slots__ = (

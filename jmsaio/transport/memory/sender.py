@@ -48,16 +48,7 @@ class _Numbered(NamedTuple):
 
 
 class MemorySender:
-    """Sends to one topic.
-
-    Args:
-        logs: the partitions, or the only topic.
-        limit: bytes in the broker's memory at which records of this sender wait.
-
-    Raises:
-        ResourceAllocationError: an open sender to the topic has its configured name.
-        TransportError: the topic has a schema of another type.
-    """
+    """Sends to one topic; its records wait while the broker uses ``limit`` bytes of memory or more."""
 
     __slots__ = (
         "_broker", "_bytes", "_changed", "_closed", "_end", "_failing", "_failure", "_late", "_link", "_logs", "_name",

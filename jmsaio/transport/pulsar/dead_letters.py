@@ -54,10 +54,7 @@ class LetterSubscriptions:
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     async def create(self, topic: str, name: str | None = None) -> None:
-        """Create the subscription of a topic; without a name, log one warning if the permission is missing.
-
-        Raises TransportError. Cancelling can leave the subscription, which does no harm.
-        """
+        """Create a topic's subscription; without a name, log one warning if the permission is missing."""
         if name:
             await self._subscribe_once(topic, name)
             return

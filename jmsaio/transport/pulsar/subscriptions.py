@@ -48,10 +48,9 @@ _CHECKS = 2
 
 
 class SubscriptionEnd(Protocol):
-    """A receiver, as its opener sees it.
+    """A receiver, as its opener sees it; ``after_close`` is called last, with the remaining seconds.
 
-    ``after_close`` is called last, with the remaining seconds, if the subscription ends with its last consumer and this
-    receiver could not delete it because it had others.
+    It is set if the subscription ends with its last consumer: this receiver can't delete it while it has others.
     """
 
     after_close: Callable[[float], Awaitable[None]] | None

@@ -42,13 +42,9 @@ _log = logging.getLogger(__name__)
 
 @attrs.frozen
 class SendFault:
-    """A fault of one sent record.
+    """A fault of one sent record, of any topic without a ``topic``.
 
-    Attributes:
-        topic: full name of the topic; None: any.
-        error: error that the sender receives; None for success, which requires a stored record.
-        stored: whether the broker stores the record all the same.
-        delay: seconds before the sender receives the outcome.
+    The sender receives ``error`` after ``delay`` seconds; None for success, which requires a stored record.
     """
 
     topic: str | None = None
@@ -123,23 +119,11 @@ class Watcher(Protocol):
 
 
 class Broker:
-    """An embedded broker.
+    """An embedded broker, by default with the clock of its clients' event loop. Callers hold its lock.
 
-    Args:
-        clock: clock of the broker; default: the clock of its clients' event loop.
-
-    Attributes:
-        now: seconds since the epoch, by the wall clock, which can be set.
-        steady: seconds that only grow; used by timers.
-        lock: held by callers of everything below.
-        used: bytes of the stored records.
-        logs: topics without partitions, and partitions, by full name.
-        partitioned: number of partitions of partitioned topics.
-        down: whether it is unreachable, for tests.
-        filters: whether it emulates Starlight's filter plugin.
-        deduplicates: whether it discards records whose sequence id their producer has sent before.
-        disturbed: whether senders must use the general path: it is down, faults of sends are pending, or it
-            deduplicates.
+    ``now`` is wall clock time, which can be set, ``steady`` only grows; both in seconds. ``logs`` has topics without
+    partitions, and partitions, by full name. ``disturbed``: senders must use the general path, as it is down, faults of
+    sends are pending, or it deduplicates.
     """
 
     def __init__(self, name: str, clock: Clock | None = None) -> None:

@@ -54,18 +54,11 @@ class Dispatcher(Protocol):
 
 @attrs.define(eq=False)
 class Consumer:
-    """A consumer of one subscription.
+    """A consumer of one subscription, numbered in the order of joining; its name is its number if it has none.
 
-    Attributes:
-        metadata: metadata read by the filter plugin.
-        number: number that grows with each consumer of the broker.
-        queue: records sent to it that the application has not received; the free places are its permits.
-        capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.
-        held: records that the application received and has not settled, by number.
-        ack_deadlines: with an ack timeout, due times for the redelivery of received records.
-        waiting: numbers of the records that it returned with a delay.
-        parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
-        stopped: whether it is sent nothing; it keeps the records it holds.
+    The free places of ``queue`` are its permits; ``capacity`` is 0 while nothing is requested from a zero queue.
+    ``held`` has what the application received, ``waiting`` the numbers of what it returned with a delay, ``parked``
+    (key-shared) a heap of those that wait for a permit. ``stopped``: it is sent nothing, and keeps what it holds.
     """
 
     _dispatcher: Dispatcher

@@ -28,14 +28,9 @@ _WIDEST = 4
 class StoredRecord:
     """A stored record. It implements ``ReceivedRecord``: all subscriptions deliver the same object.
 
-    A plain slots class, because one is created for each message.
-
-    Attributes:
-        number: position in the log, from 0.
-        get: returns one property: the mapping's own ``get``, because a method takes twice as long, and a selector with
-            three terms calls it eight times.
-        references: number of subscriptions and readers that still need it; it is dropped with the last.
-        producer_name: None for records stored by the broker itself.
+    A plain slots class, because one is created for each message. ``get`` is the properties' own, because a method takes
+    twice as long, and a selector with three terms calls it eight times. It is dropped with the last of ``references``:
+    subscriptions and readers that still need it.
     """
 
     __slots__ = (
@@ -159,12 +154,8 @@ class LogListener(Protocol):
 class Partition:
     """Records of one topic or partition, by number, oldest first.
 
-    Attributes:
-        ledger: number unique among the broker's past and present logs.
-        partition: index of the partition, -1 for a topic without.
-        listeners: subscriptions and readers.
-        keeps_unread: whether records are kept without a subscription, as dead letters must be.
-        sequence_ids: highest sequence id by producer name, while the broker deduplicates.
+    ``ledger`` is unique among the broker's past and present logs. ``keeps_unread``: records are kept without a
+    subscription, as dead letters must be. ``sequence_ids``: the highest by producer name, if the broker deduplicates.
     """
 
     broker: Services

@@ -15,13 +15,9 @@ from jmsaio.transport.memory.broker.partition import StoredRecord
 
 @attrs.define(eq=False)
 class ReturnedRecords:
-    """Records that one subscription has to deliver before its backlog, now or later.
+    """Records that one subscription has to deliver before its backlog, now or, until ``due`` is called, later.
 
-    Args:
-        due: called when a delayed record has become ready.
-
-    Attributes:
-        ready: a heap of the numbers that can be delivered; those acknowledged meanwhile are no longer in ``records``.
+    ``ready`` is a heap of numbers; those acknowledged meanwhile are no longer in ``records``.
     """
 
     _timers: Timers
