@@ -64,9 +64,7 @@ def read_ranges(
 ) -> Generator[pa.RecordBatch, None, None]:  # fmt: skip
     """Yield the rows of ranges as Arrow batches, one range after another; their first rows are read at the same time.
 
-    ``schema`` has the columns under the names that the user chose. A consumer that stops early (``limit``) closes the
-    readers by closing the iterator. Raises as ``RangeReading.next_columns``; after a failure of the broker, the next
-    task in this process reconnects.
+    ``schema`` has the columns under the names that the user chose. Closing the iterator closes the readers.
     """
     from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import FIELDS
@@ -124,17 +122,9 @@ def _batches(
 
 
 class BatchReader(TaskReader, DataSourceReader):
-    """Batch reader of the messages stored when Spark plans the query. It acknowledges nothing.
-
-    It leaves nothing on the broker. Spark plans once for each ``load()``: a DataFrame that is used twice returns the
-    same rows.
-    """
+    """Batch reader of the messages stored when Spark plans the query, once per ``load()``. It acknowledges nothing."""
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition for each task: one range of entries or several; none for an empty destination.
-
-        Raises DataLossError if messages to read no longer exist.
-        """
         options = self._options
         ranges = call_broker(
             options,
@@ -145,7 +135,6 @@ class BatchReader(TaskReader, DataSourceReader):
 
 
 def check_destination(options: SourceOptions) -> list[Schema]:
-    """Check that the destination to read exists. Returns and raises as ``find_schemas``."""
     return call_broker(options, partial(find_schemas, options, schema_reader))
 
 
@@ -159,7 +148,6 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     _planner: StreamPlanner | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return the offset where a new query starts."""
         return self._run(lambda planner: planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -171,7 +159,6 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return ReadMinRows(1)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limit the query to the messages stored now."""
         self._run(lambda planner: planner.freeze())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -179,11 +166,9 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return self._run(lambda planner: planner.latest(start, limited=not isinstance(limit, ReadAllAvailable)))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """Return the broker's newest offset, for the progress of the query."""
         return self._run(lambda planner: planner.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return one partition for each task of a batch."""
         if start == end:
             return []
         return self._tasks(self._run(lambda planner: planner.ranges(start, end)))
@@ -192,7 +177,6 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         """Do nothing: Spark calls it a batch late, never for the last one. ``latestOffset`` moves the subscription."""
 
     def stop(self) -> None:
-        """Disconnect from the broker."""
         worker, self._worker, self._planner = self._worker, None, None
         if worker is not None:
             worker.close()

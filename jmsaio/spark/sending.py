@@ -61,7 +61,6 @@ class _Outlet:
     doubtful: int = 0
 
     def settled(self, numbers: Sequence[int], place: WireId | None, error: JMSError | None) -> None:
-        """Record the result of rows."""
         if error is not None:
             self.doubtful += len(numbers) * isinstance(error, SendInDoubtError)
             self.errors.append(_refused(numbers[0], self.topic, error))
@@ -104,11 +103,7 @@ class Sending:
         self._route = route
 
     async def send(self, rows: Iterable[OutgoingRow]) -> None:
-        """Pass rows to their senders; wait while a window is full.
-
-        Raises the first JMSError of the task, of this row or an earlier one; it names topic and row. Nothing is sent
-        afterwards.
-        """
+        """Pass rows to their senders; wait while a window is full. After the first error, nothing is sent."""
         for row in rows:
             outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
             if outlet.sender.full and not await has_room(outlet.sender, self.configuration):
@@ -123,10 +118,7 @@ class Sending:
                 raise _refused(row.number, outlet.topic, error) from error
 
     async def finish(self) -> list[Sent]:
-        """Wait until every row is confirmed or rejected; return the number of rows sent, by topic.
-
-        Raises the first JMSError of the task, or OperationTimeoutError if a row was not settled in time.
-        """
+        """Wait until every row is confirmed or rejected; return the number of rows sent, by topic."""
         while self._outlets:
             await self._end(next(iter(self._outlets)))
         if self._errors:
@@ -226,11 +218,7 @@ def _refused(number: int, topic: str, error: JMSError) -> JMSError:
 
 
 def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> tuple[Sent, ...]:
-    """Send the rows of one task, at least once: a repeated task sends its rows again.
-
-    The first row that can't be sent raises an error that names it; earlier rows can be stored. After a connection
-    failure, the next task in this process reconnects.
-    """
+    """Send the rows of one task, at least once; rows before the one that an error names can be stored."""
     maker = None
     try:
         here = worker(options)
@@ -251,7 +239,6 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def make_records(options: SourceOptions, schema: pa.Schema, configuration: Configuration) -> RecordMaker:
-    """Create the record maker of one task; raise ConfigurationError if the table can't be written as messages."""
     destination = options.destination
     return RecordMaker(
         schema,
@@ -264,10 +251,6 @@ def make_records(options: SourceOptions, schema: pa.Schema, configuration: Confi
 
 
 def with_schema(options: SourceOptions, table: pa.Schema) -> SourceOptions:
-    """Return the options of a write with the schema of its bodies.
-
-    Raises ConfigurationError if there is no such schema, or if the column ``value`` can't be written with it.
-    """
     if options.schema is None:
         return options
     if options.schema in SCHEMAS[Use.WRITE]:

@@ -35,9 +35,8 @@ _LOCAL: Final[Mapping[str, str]] = {
 def open_session(master: str = MASTER, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Return a session with ``format("jms")`` registered; stop it at the end if it was created here.
 
-    An active session is used unchanged. So is the one that ``spark-submit`` configured; ``master`` and ``settings`` are
-    ignored then. A session created here has no web interface and uses UTC as its time zone. Its workers run this
-    interpreter unless PYSPARK_PYTHON names another. ``settings`` override the defaults above.
+    An active session, or the one that ``spark-submit`` configured, is used unchanged. The workers of a new one run this
+    interpreter unless PYSPARK_PYTHON names another.
     """
     session = SparkSession.getActiveSession()
     if session is not None:
@@ -62,10 +61,7 @@ def _make(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def located(folder: str, *names: str) -> str:
-    """Return the URL of a folder, an absolute path on this machine or a URL, or of a file there.
-
-    Spark's default file system need not be this machine's.
-    """
+    """Return the URL of a folder or of a file there: Spark's default file system need not be this machine's."""
     return "/".join((folder if "://" in folder else f"file:{folder}", *names))
 
 
@@ -77,7 +73,6 @@ def hadoop_path(session: SparkSession, url: str) -> tuple[Any, Any]:
 
 
 def read_text(session: SparkSession, url: str) -> str | None:
-    """Return the content of a small file; None if it does not exist."""
     system, path = hadoop_path(session, url)
     if not system.exists(path):
         return None

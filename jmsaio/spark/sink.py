@@ -60,8 +60,7 @@ def _report(sent: Iterable[Sent], what: str) -> None:
 class _SinkWriter:
     """Base of both writers. Checks the table when Spark creates the writer, before a task starts.
 
-    Raises ConfigurationError if the table can't be written as messages. Spark passes the number of the batch for a
-    stream only.
+    Spark passes the number of the batch for a stream only.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -81,10 +80,7 @@ class _SinkWriter:
         return Written(write_batches(self._options, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
-        """Report the write; with ``transaction``, send the rows first, see ``commit_rows``.
-
-        Raises IllegalArgumentError if two tasks used the same producer name.
-        """
+        """Report the write; with ``transaction``, send the rows first, see ``commit_rows``."""
         what = _name(batchId)
         done = [message for message in messages if isinstance(message, Written)]
         sent = [each for message in done for each in message.sent]

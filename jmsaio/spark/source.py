@@ -41,11 +41,7 @@ class JmsSource(DataSource):
         return "jms"
 
     def schema(self) -> str:
-        """Return the columns of a row. Checks the options and the destination before any task starts.
-
-        Raises ConfigurationError for an invalid option, NotFoundError without such a topic, TransportError without an
-        answer.
-        """
+        """Return the columns of a row. Checks the options and the destination before any task starts."""
         from jmsaio.spark.readers import check_destination
 
         options = _read_options(self.options)
@@ -75,10 +71,7 @@ class JmsSource(DataSource):
         return attrs.evolve(options, value_schema=(self._schemas or check_destination(options))[0])
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return a writer of a table. ``overwrite`` is refused, since a destination can't be replaced.
-
-        Raises ConfigurationError if an option or a column is invalid.
-        """
+        """Return a writer of a table. ``overwrite`` is refused, since a destination can't be replaced."""
         from jmsaio.spark.sink import BatchWriter
 
         if overwrite:
@@ -105,10 +98,6 @@ def _read_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
-    """Return the options with the columns of a schema, in its order.
-
-    Raises ConfigurationError if a column is unknown, has a different type, or is NOT NULL in the schema.
-    """
     own = [field for field in schema.fields if not (options.schema is not None and field.name.lower() == VALUE)]
     return attrs.evolve(options, columns=tuple(map(_column, own)))
 

@@ -65,7 +65,6 @@ class MicroBatch:
 
     @property
     def queue(self) -> Queue:
-        """The queue with the number of the query's last batch, in the system namespace."""
         return Queue(f"jmsaio-spark-{self.query}")
 
 
@@ -84,11 +83,8 @@ def commit_rows(
     """Send the rows of all tasks in one transaction and commit it; return the number of rows sent, by topic.
 
     If the broker is unreachable or rolls the transaction back, all of it is repeated for up to ``outageTimeout``. A
-    micro-batch that was committed before is dropped; for a table, ``batch`` is None.
-
-    Raises:
-        JMSError: nothing was sent, and the error names the first row that can't be, or the reason.
-        TransactionInDoubtError: the broker did not answer the commit. Only for tables: a micro-batch is looked up.
+    micro-batch that was committed before is dropped. For a table, whose ``batch`` is None, a commit without an answer
+    raises TransactionInDoubtError; after any other error, nothing was sent.
     """
 
     async def run() -> list[Sent]:
@@ -186,10 +182,7 @@ async def _send_number(
 async def _last_batch(
     transport: Transport, configuration: Configuration, batch: MicroBatch
 ) -> AsyncIterator[_LastBatch]:
-    """Hold the message with the number of the query's last batch; create it for a new query.
-
-    Raises OperationTimeoutError if the message is not there, and ConsumerBusyError if another driver runs the query.
-    """
+    """Hold the message with the number of the query's last batch; create it for a new query."""
     resolved = resolve(batch.queue, configuration.system_namespace)
     (topic,) = resolved.topics
     woken = asyncio.Event()

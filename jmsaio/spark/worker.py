@@ -30,10 +30,7 @@ CONNECTION_ERRORS: Final = (TransportError, JMSSecurityError, ObjectClosedError)
 
 
 def configuration_of(options: SourceOptions) -> Configuration:
-    """Return the configuration with the current secrets, including those in Spark's distributed files (``--files``).
-
-    Raises ConfigurationError if a secret does not exist.
-    """
+    """Return the configuration with the current secrets, including those in Spark's distributed files (``--files``)."""
     from pyspark import SparkFiles  # the tests of the planning need none of Spark
 
     root = SparkFiles._root_directory  # getRootDirectory() raises if a Spark process has none yet
@@ -45,7 +42,6 @@ def configuration_of(options: SourceOptions) -> Configuration:
 
 @asynccontextmanager
 async def connected_by(options: SourceOptions) -> AsyncIterator[tuple[Transport, Configuration]]:
-    """Connect for the block, as ``Worker.open`` does; the broker must be reachable."""
     configuration = configuration_of(options)
     async with connected(configuration) as transport:
         yield transport, configuration
@@ -54,10 +50,7 @@ async def connected_by(options: SourceOptions) -> AsyncIterator[tuple[Transport,
 def call_broker(
     options: SourceOptions, call: Callable[[Transport, Configuration], Awaitable[T]], outage_timeout: float = 0.0
 ) -> T:
-    """Connect as ``connected_by`` does, return the result of a call on an event loop of its own, and disconnect.
-
-    All of it is repeated while the broker is unreachable, for up to ``outage_timeout`` seconds.
-    """
+    """Return the result of a call, on a connection and a loop of its own; both are repeated in an outage."""
 
     async def run() -> T:
         async with connected_by(options) as (transport, configuration):
@@ -76,11 +69,7 @@ class Worker:
 
     @classmethod
     def open(cls, options: SourceOptions) -> Worker:
-        """Connect with the current secrets; wait up to ``outage_timeout`` for an unreachable broker.
-
-        Raises ConfigurationError if a secret does not exist, BrokerUnavailableError, and JMSSecurityError if the broker
-        rejects the credentials.
-        """
+        """Connect with the current secrets; wait up to ``outage_timeout`` for an unreachable broker."""
 
         async def connect() -> tuple[Transport, Configuration]:
             configuration = configuration_of(options)
@@ -99,7 +88,6 @@ class Worker:
         return self._runner.run(work)
 
     def close(self) -> None:
-        """Close the transport, within ``close_timeout`` seconds, and the loop."""
         try:
             self._runner.run(self.transport.aclose(self.configuration.close_timeout))
         finally:
@@ -123,10 +111,7 @@ def worker(options: SourceOptions) -> Worker:
 
 
 def forget(options: SourceOptions) -> None:
-    """Close the worker for the connection options, if there is one, so that the next task reconnects.
-
-    Called after a task failed at the broker: the credentials can have changed since the connection was made.
-    """
+    """Close the worker, if there is one, so that the next task reconnects: the credentials can have changed."""
     found = _workers.pop(_key(options), None)
     if found is not None:
         found.close()

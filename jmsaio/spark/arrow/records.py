@@ -64,7 +64,6 @@ _NAMES: Final[Mapping[Type, str]] = {
 
 
 def names_of(kind: Type) -> str:
-    """Return Spark's names of the types that a written column of this type can have."""
     return _NAMES.get(kind, kind.value)
 
 
@@ -89,11 +88,7 @@ _KNOWN: Final = {column.name.lower(): column for column in (*COLUMNS, *WRITE_COL
 def find_columns(
     schema: pa.Schema, *, destination: str | None = None, dedup: bool = False, values: bool = False
 ) -> dict[str, int]:  # fmt: skip
-    """Return the index of each column that is written, by its name in ``WRITE_COLUMNS``; warn about the others.
-
-    ``values``: the body is the column ``value``. Raises ConfigurationError if a column is unknown, occurs twice or has
-    another type, or there are two bodies, or no destination.
-    """
+    """Return the index of each column to write, by name; warn about others. ``values``: the body is ``value``."""
     found: dict[str, int] = {}
     left_out: list[str] = []
     for index, field in enumerate(schema):
@@ -132,11 +127,7 @@ def find_columns(
 
 
 def _check_bodies(found: Mapping[str, int]) -> None:
-    """Reject a table that could have two bodies in one row.
-
-    Rows read with ``body=typed`` are accepted: ``body_type`` determines whether ``text`` or ``bytes`` is the body. Rows
-    read with ``body=both`` have each body twice, and a change of one could be lost.
-    """
+    """Reject a table with two bodies in one row, such as that of ``body=both``: a change of one could be lost."""
     typed = [name for name in ("text", "bytes") if name in found]
     if "payload" in found:
         if typed:
@@ -166,15 +157,11 @@ _NULL_ROW: Final = RawRow("", None, None, None, {}, {}, None, None, None, None, 
 
 
 class OutgoingRow(NamedTuple):
-    """A row ready to be sent to its queue or topic, as ``queue://name`` or ``topic://name``.
+    """A row ready to be sent."""
 
-    ``sequence_id`` of the record is set only with ``dedup``; its ``sticky_key`` is the index of the partition that the
-    row names, which can be out of range. ``number`` counts the rows of the task from 0.
-    """
-
-    destination: str
-    record: OutgoingRecord
-    number: int
+    destination: str  # ``queue://name`` or ``topic://name``
+    record: OutgoingRecord  # its ``sticky_key`` is the partition that the row names, which can be out of range
+    number: int  # of the row in its task, from 0
     producer: str | None = None
 
 
@@ -183,11 +170,7 @@ _row_of: Final[Callable[[tuple[Any, ...]], OutgoingRow]] = partial(tuple.__new__
 
 
 class RecordMaker:
-    """Maker of the records of one task's rows.
-
-    Message ids contain ``connection_id`` and the row number, so each task needs its own: a new UUID. With ``dedup``,
-    the order of ``dedup_sequence`` is checked. Raises as ``find_columns``.
-    """
+    """Maker of the records of one task's rows. Message ids contain ``connection_id``, so each task needs a new UUID."""
 
     def __init__(
         self,
@@ -218,12 +201,7 @@ class RecordMaker:
         self.rows = 0
 
     def records(self, batch: pa.RecordBatch, now_ms: int) -> Iterator[OutgoingRow]:
-        """Yield the rows of a batch as records, sent at ``now_ms`` (JMSTimestamp), up to the first invalid row.
-
-        Iterating raises MessageFormatError, which names the row by its number in the task, if no message can represent
-        it, InvalidDestinationError without a destination, and IllegalArgumentError if its sequence number is not in
-        order.
-        """
+        """Yield the rows of a batch as records, sent at ``now_ms`` (JMSTimestamp); an invalid row raises an error."""
         self._check_names(batch)
         try:
             for start in range(0, batch.num_rows, _PART):
@@ -372,7 +350,6 @@ def _first(columns: Mapping[str, pa.Array], names: Sequence[str], rows: int) -> 
 
 
 def _written_values(writer: SchemaWriter, column: pa.Array) -> Iterator[bytes | None]:
-    """Return the bodies of values. Iterating raises MessageFormatError at one that does not fit the schema."""
     for found in column.to_pylist():
         value = python_value(found, column.type)
         try:

@@ -37,7 +37,6 @@ class ValueColumn:
     _readers: dict[bytes, SchemaReader | str | None] = attrs.field(factory=dict, init=False)
 
     async def learn(self, admin: Admin, versions: Iterable[bytes | None]) -> None:
-        """Fetch the schemas of versions that are not known yet; raise JMSSecurityError without the permission."""
         topic = split_partition(self.topic)[0]
         for version in set(versions) - self._readers.keys() - {None}:
             assert version is not None
@@ -51,10 +50,7 @@ class ValueColumn:
                 self._readers[version] = f"schema {number} of {topic}: {error}"
 
     def array(self, columns: RowColumns) -> tuple[pa.Array, list[tuple[int, str]]]:
-        """Return the values of rows, and the reasons why some with a schema are NULL.
-
-        A row without a schema, or with one that jmsaio does not support, is NULL without a reason.
-        """
+        """Return the values of rows, and why some are NULL. One without a supported schema is NULL without a reason."""
         values: list[Any] = []
         problems: list[tuple[int, str]] = []
         fields = zip(*(columns[field] for field in FIELDS), strict=True)
@@ -121,10 +117,6 @@ _TYPES: Final[Mapping[str, Mapping[pa.DataType, Any]]] = {
 
 
 def written_schema(word: str, field: pa.Field) -> Schema:
-    """Return the schema (``avro``, ``json`` or ``string``) with which a column is written.
-
-    Raises ConfigurationError if the schema has no type for the column, or for a part of it.
-    """
     found = _avro_type(word, field.type, field.name)
     return Schema("STRING") if word == "string" else Schema(word.upper(), json.dumps(found))
 

@@ -63,11 +63,7 @@ Properties = tuple[dict[str, str], dict[str, str]]
 def written_properties(
     texts: pa.MapArray | None, words: pa.MapArray | None, fields: pa.StructArray | None, rows: int
 ) -> Iterable[Mapping[str, str]]:
-    """Return the properties of each row on the wire; rows can share a mapping.
-
-    The columns are ``properties``, ``property_types`` and ``props``, None if they are missing or NULL throughout.
-    Iterating raises MessageFormatError at the first row with invalid properties.
-    """
+    """Return the properties of each row on the wire. Missing columns are None; rows can share a mapping."""
     by_column = _by_column(texts, words, fields, rows)
     if by_column is not None:
         return by_column
@@ -212,19 +208,13 @@ def _check_text(text: str, word: str) -> None:
 
 @attrs.frozen
 class WrittenShape:
-    """Common wire form of all rows whose properties have the same names and type words.
-
-    ``wire`` has empty texts and marks by name, in the order of the wire.
-    """
+    """Common wire form of all rows whose properties have the same names and type words."""
 
     names: tuple[str, ...]
-    wire: Mapping[str, str]
+    wire: Mapping[str, str]  # empty texts and marks by name, in the order of the wire
 
     def write(self, columns: Sequence[Sequence[str]]) -> Iterator[dict[str, str]] | None:
-        """Return the properties of each row, from the texts of each property in the order of ``names``.
-
-        Returns None if a text is not Unicode (a lone surrogate): ``write_texts`` raises the error with its name.
-        """
+        """Return the properties of each row; None for a lone surrogate, for which ``write_texts`` raises the error."""
         if not all(map(_is_unicode, columns)):
             return None
         texts = dict(zip(self.names, columns, strict=True))
@@ -233,11 +223,7 @@ class WrittenShape:
 
 
 def learn_shape(names: tuple[str, ...], words: Mapping[str, str]) -> WrittenShape | None:
-    """Return the common wire form of rows with these properties; ``words`` are types of those that are not strings.
-
-    Returns None if ``write_texts`` has to write each row: it refuses them, a name is given twice, or there are no
-    names.
-    """
+    """Return the common wire form of rows; None if ``write_texts`` has to write each row, as it refuses some."""
     if not names or len(set(names)) < len(names):
         return None
     wire: dict[str, str] = {}

@@ -66,25 +66,16 @@ def subscription_of(folder: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class ArchiveOrder:
-    """Archive order: destination, filters and folder.
+    """Archive order: destination, filters and folder."""
 
-    Attributes:
-        connection: connection options of the data source, including ``url``.
-        folder: absolute path or URL of the archive's folder, which the driver and all workers reach.
-        since: publish time of the first messages, in ISO 8601 or ms since the epoch.
-        until: publish time from which messages are left out, likewise.
-        fail_on_data_loss: fail if messages that should follow the archived ones no longer exist; if False, continue.
-        consume: subscription to move past the archived messages; excludes filters, which leave out messages.
-    """
-
-    connection: Mapping[str, str]
+    connection: Mapping[str, str]  # options of the data source, including ``url``
     destination: str
-    folder: str
+    folder: str  # absolute path or URL, which the driver and all workers reach
     selector: str | None = None
-    since: str | None = None
-    until: str | None = None
+    since: str | None = None  # publish time of the first messages, in ISO 8601 or ms since the epoch
+    until: str | None = None  # publish time from which messages are left out, likewise
     fail_on_data_loss: bool = True
-    consume: str | None = None
+    consume: str | None = None  # subscription to move past the archived messages
 
     def __attrs_post_init__(self) -> None:
         filters = [name for name in ("selector", "since", "until") if getattr(self, name) is not None]
@@ -95,7 +86,6 @@ class ArchiveOrder:
             )
 
     def reader_options(self) -> dict[str, str]:
-        """Return the options of a stream of the data source, with all columns."""
         optional = {
             "selector": self.selector,
             "endingTime": self.until,
@@ -114,14 +104,10 @@ class ArchiveOrder:
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """Maximum entries of an archive's micro-batches, None for no limit, and their interval.
+    """Micro-batches of an archive, which stops at the end of the stored messages unless there is an ``interval``."""
 
-    With an ``interval``, new messages are archived until stopped: a micro-batch starts when ``entries`` are waiting, or
-    with fewer after so many seconds. Without, the archive stops at the end of the stored messages.
-    """
-
-    entries: int | None = 100_000
-    interval: float | None = None
+    entries: int | None = 100_000  # maximum of a micro-batch; None for no limit
+    interval: float | None = None  # seconds until a micro-batch starts with fewer entries
 
 
 #: Function called with the record of each micro-batch, and when an outage begins or ends.
@@ -138,25 +124,11 @@ def archive(
 ) -> dict[str, Any]:
     """Archive the messages of a destination that are not archived yet, by destination and day (UTC, publish time).
 
-    Args:
-        stop: called twice a second; once it returns True, archiving ends after the current micro-batch.
-        report: called with the record of a micro-batch: ``run``, its number in this call, ``rows``, ``total`` (rows of
-            this call), ``seconds``, ``rows_per_second`` and ``entries_behind``, None for one that is repeated
-            after a crash; the record of an outage has ``unreachable``, the reason, or None at its end.
-
-    Returns:
-        The summary: ``rows`` and ``undecodable`` (rows that could not be decoded completely) of this call,
-        ``partitions`` with the place that each has reached, ``lost``. If a later micro-batch failed, or ``stop`` ended
-        archiving before the end of the stored messages, it has ``stopped``, the reason; the same call continues. With
-        ``consume``, it has ``subscription``, and ``unmoved``, the topics where that could not be moved.
-
-    Raises:
-        ConfigurationError: an option is invalid, or the folder has something else, or a continuous archive has
-            ``until``, or the subscription has consumers.
-        DataLossError: messages to archive no longer exist; nothing was added.
-        TransportError: the broker failed; nothing was added.
-
-    A KeyboardInterrupt drops the current micro-batch; earlier ones are retained.
+    ``stop`` is called twice a second; once it returns True, archiving ends after the current micro-batch. ``report``
+    receives the record of each micro-batch, with ``entries_behind`` None for one that is repeated after a crash, and
+    of each outage. The summary is about this call. If a later micro-batch failed, or ``stop`` ended archiving before
+    the end of the stored messages, it has ``stopped``, the reason; the same call continues. An error adds nothing to
+    the archive, and a KeyboardInterrupt drops only the current micro-batch.
     """
     if pace.interval is not None and order.until is not None:
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
@@ -294,7 +266,6 @@ class _Run:
 
 
 def pace_text(record: Mapping[str, Any]) -> str:
-    """Format the record of a micro-batch or of an outage as a line."""
     if "unreachable" in record:
         reason = record["unreachable"]
         return "the broker answers again" if reason is None else f"waiting for the broker: {reason}"
@@ -345,10 +316,7 @@ async def _plan(
 
 
 def read_places(folder: str) -> dict[str, Place]:
-    """Return the places up to which an archive's micro-batches are committed; empty before the first.
-
-    Raises ConfigurationError if the checkpoint can't be read, or another version wrote it.
-    """
+    """Return the places up to which an archive's micro-batches are committed; empty before the first."""
     try:
         system, path = folder_at(f"{folder}/{CHECKPOINT}")
         done = [int(name) for name in names_in(system, f"{path}/commits") if name.isdigit()]

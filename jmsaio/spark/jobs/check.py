@@ -39,10 +39,7 @@ def check_driver() -> list[Finding]:
 
 
 def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
-    """Check a session's Java, and by a job of one row a worker's interpreter, packages and connection to the broker.
-
-    Without connection ``options``, the broker is left out. Raises ConfigurationError if an option is invalid.
-    """
+    """Check a session's Java, and by a job of one row a worker's interpreter, packages and connection to the broker."""
     if options:
         parse_options(options, Use.WRITE)
     (java,) = session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()
@@ -61,11 +58,7 @@ def check_session(session: SparkSession, options: Mapping[str, str], timeout: fl
 
 
 def check_report(report: Mapping[str, Any]) -> list[Finding]:
-    """Check a worker's report.
-
-    It has ``python`` (its interpreter), its ``version``, ``packages`` with versions or None, and ``broker``: the
-    connection error, "" without one, or None if it was not tried.
-    """
+    """Check a worker's report; its ``broker`` is the connection error, "" without one, or None if it was not tried."""
     packages, python, error = report["packages"], report["python"], report["broker"]
     findings = [Finding("worker", f"{python}, Python {report['version']}")]
     findings += [check_package(name, packages[name], "on the worker") for name in _OLDEST]
@@ -84,7 +77,6 @@ def check_report(report: Mapping[str, Any]) -> list[Finding]:
 
 
 def check_package(name: str, found: str | None, where: str) -> Finding:
-    """Check that a package is installed and new enough; ``where`` is the place, for the sentence."""
     oldest, advice = ".".join(map(str, _OLDEST[name])), ""
     if found is None:
         advice = f"{name} is not installed {where}: run {_INSTALL} there"

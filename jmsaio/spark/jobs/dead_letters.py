@@ -31,27 +31,17 @@ _PARTITION: Final = "-partition-[0-9]{1,9}$"
 
 @attrs.frozen(kw_only=True)
 class ReportOrder:
-    """Dead letters to report.
+    """Dead letters to report."""
 
-    Attributes:
-        connection: connection options of the data source, including ``url``.
-        destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
-        of: as in ``TransferRequest``.
-        properties: names of properties that groups are split by.
-        pending: leave out messages that the queue's subscription has acknowledged: the one at the end of the name,
-            else the one created by a redrive, else ``jms-queue``.
-        bodies: include the first 200 characters of text bodies in samples.
-        groups: maximum number of groups; those with the most dead letters are reported.
-    """
-
-    connection: Mapping[str, str]
-    destination: str
-    of: str | None = None
-    properties: Sequence[str] = ()
+    connection: Mapping[str, str]  # options of the data source, including ``url``
+    destination: str  # also with ``multi:`` and ``regex:``
+    of: str | None = None  # as in ``TransferRequest``
+    properties: Sequence[str] = ()  # names of properties that groups are split by
     selector: str | None = None
+    #: Leave out what the subscription at the end of the name, else a redrive's, else ``jms-queue`` has acknowledged.
     pending: bool = False
-    bodies: bool = False
-    groups: int = 100
+    bodies: bool = False  # include the first 200 characters of text bodies in samples
+    groups: int = 100  # maximum number; those with the most dead letters are reported
 
 
 def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, Any]:
@@ -91,11 +81,7 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
 async def find_letters(
     transport: Transport, configuration: Configuration, *, order: ReportOrder
 ) -> tuple[list[str], str | None]:  # fmt: skip
-    """Return the full names of the topics to report on, and the subscription that a redrive created there.
-
-    Returns no topics if the order's destination is sufficient; no subscription if the queue's own is used. Raises
-    ConfigurationError if only some of the topics have the subscription.
-    """
+    """Return the topics to report on, empty if the destination is sufficient, and the subscription of a redrive."""
     admin = require_admin(transport)
     resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
     topics = await letter_topics(admin, resolved, order.of)

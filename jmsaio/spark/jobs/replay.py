@@ -39,26 +39,17 @@ _Texts = Mapping[str, str | None] | None
 
 @attrs.frozen(kw_only=True)
 class ReplayOrder:
-    """Replay order: archive, targets and filters.
+    """Replay order: archive, targets and filters."""
 
-    Attributes:
-        connection: connection options of the data source, including ``url``.
-        mapping: target by archived destination, both as ``queue://name``, ``topic://name`` or a bare name; messages of
-            other destinations are sent to their origin.
-        allow_same: allow sending messages to their origin.
-        dedup: let the broker drop messages that an earlier replay of the same archive with the same selector has sent;
-            the targets must exist and deduplicate.
-    """
-
-    connection: Mapping[str, str]
+    connection: Mapping[str, str]  # options of the data source, including ``url``
     folder: str
+    #: Target by archived destination, each with its kind or bare; other messages are sent to their origin.
     mapping: Mapping[str, str] = attrs.field(factory=dict)
     selector: str | None = None
-    allow_same: bool = False
-    dedup: bool = False
+    allow_same: bool = False  # allow sending messages to their origin
+    dedup: bool = False  # drop what an earlier replay of the archive has sent; the targets must deduplicate
 
     def options(self) -> dict[str, str]:
-        """Return the options of the data source."""
         return {**self.connection, **({"dedup": "columns"} if self.dedup else {})}
 
     def job(self, archive: str) -> str | None:
@@ -75,19 +66,13 @@ class ReplayOrder:
 
 @attrs.frozen
 class ReplayTarget:
-    """Target of the messages of one archived destination.
-
-    Attributes:
-        undecodable: number of further messages that can't be sent, since a part could not be decoded.
-        partitions: minimum number of partitions that their topic had; 0 for a topic without partitions.
-        topic: full name of one of their topics or partitions.
-    """
+    """Target of the messages of one archived destination."""
 
     source: str
     rows: int
-    undecodable: int
-    partitions: int
-    topic: str
+    undecodable: int  # further messages, which can't be sent
+    partitions: int  # minimum number that their topic had; 0 for a topic without partitions
+    topic: str  # full name of one of their topics or partitions
     target: str = attrs.field(default=attrs.Factory(lambda self: self.source, takes_self=True))
 
 
@@ -97,14 +82,8 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     Each message has its old JMSMessageID in the property ``jmsaio_original_id``, and its original time to live,
     starting now; a delivery time is dropped. Messages of one partition are sent in order, and to the same partition if
     the target has as many. With ``dedup``, that number must not change between two replays, and the broker must
-    remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``). In the summary, ``rows`` then
+    remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``); ``rows`` of the summary then
     includes messages that the broker drops as duplicates.
-
-    Raises:
-        ConfigurationError: the folder does not exist, or has files of something else; or a message would be sent to its
-            origin, and ``allow_same`` is not set; or ``mapping`` names a destination that is not archived; or ``dedup``
-            is set, and a target does not exist, or does not deduplicate.
-        JMSError: a message can't be sent; earlier ones can be sent already.
     """
     began = time.monotonic()
     configuration = configuration_of(parse_options(order.options(), Use.WRITE))
@@ -138,7 +117,6 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
 
 
 def map_targets(origins: Iterable[ReplayTarget], mapping: Mapping[str, str]) -> list[ReplayTarget]:
-    """Replace targets as ``ReplayOrder.mapping`` says; raise ConfigurationError if it names what is not archived."""
     left, targets = dict(mapping), []
     for one in origins:
         kind, _, name = one.source.partition("://")
@@ -151,7 +129,6 @@ def map_targets(origins: Iterable[ReplayTarget], mapping: Mapping[str, str]) -> 
 
 
 def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
-    """Raise ConfigurationError if a target is an origin of archived messages; short names are in ``namespace``."""
     targets = list(targets)
     sources = {split_partition(each.topic)[0]: each.source for each in targets}
     for each in targets:
@@ -164,10 +141,7 @@ def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
 
 
 async def same_partitions(configuration: Configuration, targets: Iterable[ReplayTarget], dedup: bool) -> list[str]:
-    """Return the archived destinations whose target has as many partitions as they have, or more.
-
-    With ``dedup``, raise ConfigurationError if a target does not exist or does not deduplicate.
-    """
+    """Return the archived destinations whose target has as many partitions or more; check targets for ``dedup``."""
     found = []
     async with connected(configuration) as transport:
         for each in targets:
@@ -237,6 +211,5 @@ def _matches(selector: str, timestamp: int | None, texts: _Texts, words: _Texts,
 
 
 def values_of(texts: _Texts, words: _Texts) -> dict[str, object]:
-    """Return the values of the columns ``properties`` (texts) and ``property_types`` (words)."""
     kinds = words or {}
     return {name: value_of(text, kinds.get(name) or "") for name, text in (texts or {}).items() if text is not None}

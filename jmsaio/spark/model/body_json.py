@@ -27,8 +27,7 @@ _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 def body_json(kind: str, payload: bytes | None) -> str | None:
     """Return the JSON of a payload; None for a message that is neither ``map`` nor ``stream``.
 
-    Lone surrogates are written as escapes, since no column can hold them. A payload of None, Pulsar's null value, is an
-    empty body. Raises MessageFormatError if the payload is not of this kind.
+    Lone surrogates are written as escapes, since no column can hold them. A payload of None is an empty body.
     """
     if kind not in KINDS:
         return None
@@ -53,11 +52,7 @@ def _tagged(value: Value) -> dict[str, Any] | None:
 
 
 def read_json(text: str) -> dict[str, Value] | list[Value]:
-    """Parse a JSON text into canonical values: a dict for a map message, a list for a stream message.
-
-    Raises MessageFormatError if the text is not JSON of this form, or a value does not fit its type; it names the
-    value.
-    """
+    """Parse a JSON text into canonical values; the error for one that does not fit its type names the value."""
     try:
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

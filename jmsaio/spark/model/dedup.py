@@ -29,11 +29,7 @@ _SOURCE: Final = ("topic", "position")
 
 
 def choose_partition(partition: int | None, key: str | None, sequence: int | None, partitions: int) -> int | None:
-    """Choose a row's partition by the row alone: the one it names, else by its key, else by its number.
-
-    A key selects the same partition as in Java's client. Returns None if the row determines none. Raises
-    IllegalArgumentError if the topic has no such partition.
-    """
+    """Choose a partition by the row alone: the one it names, else by its key as in Java, else by its number."""
     if partition is not None:
         if not 0 <= partition < partitions:
             raise IllegalArgumentError(
@@ -56,11 +52,6 @@ class AscendingCheck:
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
     def check(self, producer: str | None, sequence: int | None, previous: int | None, row: int) -> None:
-        """Check and record the task's row with the number ``row``.
-
-        Raises MessageFormatError if the row has no producer name or sequence id, and IllegalArgumentError if the id is
-        not above the producer's last one, or the row before belongs to another task or was dropped.
-        """
         if not producer:
             raise MessageFormatError("dedup_producer must be the name of a producer, not NULL or empty")
         if sequence is None or sequence < 0:
@@ -85,15 +76,12 @@ class AscendingCheck:
 
 @attrs.frozen
 class Sent:
-    """Counts of the rows that a task sent to one topic.
-
-    ``rows`` includes ``duplicates``, which the broker had stored already; ``producers`` is empty without deduplication.
-    """
+    """Counts of the rows that a task sent to one topic."""
 
     topic: str
-    rows: int
-    duplicates: int
-    producers: tuple[str, ...] = ()
+    rows: int  # with ``duplicates``
+    duplicates: int  # rows that the broker had stored already
+    producers: tuple[str, ...] = ()  # empty without deduplication
 
 
 def check_tasks(producers: Iterable[Iterable[str]]) -> None:

@@ -31,15 +31,11 @@ class Place(NamedTuple):
 
 
 def place_of(message_id: WireId) -> Place:
-    """Return the place before a message."""
     return Place(message_id.ledger, message_id.entry, max(message_id.batch_index, 0))
 
 
 def parse_place(text: str, what: str) -> Place:
-    """Parse a place as ``str`` writes it: ``ledger:entry`` or ``ledger:entry:batch``.
-
-    ``what`` is the source of the text, for the ConfigurationError if it has another form or a number is above 2^63-1.
-    """
+    """Parse a place as ``str`` writes it; ``what`` is the source of the text, for the ConfigurationError."""
     found = _TEXT.fullmatch(text)
     if found is None or int(found[1]) > _LARGEST or int(found[2]) > _LARGEST:
         raise ConfigurationError(f"{what}: a position is written ledger:entry or ledger:entry:batch, not {text!r:.100}")

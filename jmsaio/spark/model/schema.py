@@ -40,20 +40,14 @@ class Body(enum.Enum):
 
 @attrs.frozen
 class Column:
-    """One column; every column can be NULL.
-
-    Attributes:
-        left_out: the value of the option ``body`` that leaves out the column.
-        on_request: the column is included only if it is requested by name.
-        written: description of the column in a table to write; "" if it is not written.
-    """
+    """One column; every column can be NULL."""
 
     name: str
     type: Type
     doc: str
-    left_out: Body | None = None
-    on_request: bool = False
-    written: str = ""
+    left_out: Body | None = None  # the value of the option ``body`` that leaves out the column
+    on_request: bool = False  # included only if it is requested by name
+    written: str = ""  # description of the column in a table to write; "" if it is not written
 
 
 _KEY: Final = "partition key: JMSXGroupID"
@@ -103,7 +97,6 @@ _BY_NAME: Final[Mapping[str, Column]] = {column.name.lower(): column for column 
 
 
 def find_column(name: str) -> Column | None:
-    """Return the column of that name, ignoring case; None if there is none."""
     return _BY_NAME.get(name.lower())
 
 
@@ -113,5 +106,4 @@ def columns_of(body: Body) -> tuple[Column, ...]:
 
 
 def ddl(columns: Iterable[Column]) -> str:
-    """Return Spark's DDL of a table with these columns, in their order."""
     return ", ".join(f"{column.name} {column.type.value}" for column in columns)

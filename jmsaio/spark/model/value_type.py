@@ -43,13 +43,10 @@ _NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
 
 @attrs.frozen
 class _Nested:
-    """A type with parts: STRUCT, ARRAY or MAP.
-
-    ``parts`` has name and type of each part, by the name in lower case; an ARRAY and a MAP have one.
-    """
+    """A type with parts: STRUCT, ARRAY or MAP."""
 
     word: str
-    parts: Mapping[str, tuple[str, str | _Nested]]
+    parts: Mapping[str, tuple[str, str | _Nested]]  # names and types, by the name in lower case; one if not a STRUCT
 
 
 def value_type(schemas: Iterable[Schema]) -> str:

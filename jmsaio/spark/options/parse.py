@@ -64,32 +64,20 @@ _NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=
 
 @attrs.frozen
 class Given:
-    """The options of one call: the texts of the source's own, by their written names, and the parsed ones.
-
-    ``options`` is without those that ``parse_columns`` and ``parse_bounds`` return; ``resolved`` is None if each row
-    names its own destination.
-    """
+    """The options of one call."""
 
     use: Use
-    texts: Mapping[str, str]
-    options: SourceOptions
+    texts: Mapping[str, str]  # of the source's own options, by their written names
+    options: SourceOptions  # without columns and bounds
     configuration: Configuration
-    resolved: Resolved | None
+    resolved: Resolved | None  # None if each row names its own destination
 
     def refuse(self, name: str, why: str) -> ConfigurationError:
-        """Return the error that rejects the given option ``name``."""
         return refuse(name, self.texts[name], why)
 
 
 def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
-    """Parse the options for one use; their keys can have any case.
-
-    Raises:
-        ConfigurationError: an option is unknown (the error suggests the nearest one), belongs to another use, has an
-            invalid value, or contradicts another.
-        InvalidSelectorError: the selector is invalid; ``column`` is the place of the error.
-        InvalidDestinationError: the destination can't be read or written.
-    """
+    """Parse the options for one use; their keys can have any case. InvalidSelectorError has the place of the error."""
     if use is Use.WRITE:
         options = {name: text for name, text in options.items() if name.lower() not in _OF_SPARK}
     texts, connection = _sort(options, use)
@@ -181,10 +169,7 @@ def written_name(name: str) -> str | None:
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """Split off the options that follow the broker's URL.
-
-    Raises ConfigurationError if the URL is invalid, or names an embedded broker, which the tasks can't reach.
-    """
+    """Split off the options that follow the broker's URL; refuse an embedded broker."""
     broker, options = split_url(url)
     if SCHEMES[broker.scheme].in_process:
         reason = (
@@ -197,7 +182,6 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
 
 
 def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | None:
-    """Parse the destination that the options name; raises as ``parse_options``."""
     named = [name for name in (*KINDS, "destination") if name in texts]
     if len(named) > 1:
         raise refuse(named[1], texts[named[1]], f"is given together with {named[0]}; give one of them")
@@ -211,7 +195,6 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
 
 
 def parse_columns(given: Given) -> tuple[Column, ...]:
-    """Return the requested columns, in their order."""
     body = given.options.body
     if "columns" not in given.texts:
         return columns_of(body)
@@ -231,7 +214,6 @@ def parse_columns(given: Given) -> tuple[Column, ...]:
 
 
 def parse_bounds(given: Given) -> tuple[Bound, Bound]:
-    """Parse the start and end of a read."""
     is_batch = given.use is Use.READ
 
     def bound(name: str, default: Bound) -> Bound:
@@ -251,12 +233,7 @@ def parse_bounds(given: Given) -> tuple[Bound, Bound]:
 
 
 def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
-    """Parse the bound of the option ``name`` for the topics of ``source``; short names are in ``namespace``.
-
-    It is ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by the
-    short or full name of a topic or partition. Raises ConfigurationError if it names a topic twice, or one that is not
-    read.
-    """
+    """Parse the bound of the option ``name`` for the topics of ``source``; short names are in ``namespace``."""
     if (word := _WORDS.get(text.strip().lower())) is not None:
         return word
     bound: dict[str, Mark] = {}
@@ -289,7 +266,6 @@ def _mark(name: str, text: str, topic: str, mark: str) -> Mark:
 
 
 def check_order(starting: Bound, ending: Bound, text: str) -> None:
-    """Raise ConfigurationError if a topic ends before it starts; ``text`` is the end as the user wrote it."""
     if isinstance(starting, str) or isinstance(ending, str):
         return
     for topic, end in ending.items():

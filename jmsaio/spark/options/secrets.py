@@ -46,15 +46,11 @@ MAPS: Final = tuple(f"{name}." for name, option in _OPTIONS.items() if option.ki
 
 
 def is_reference(text: str) -> bool:
-    """Return True for ``file:NAME`` and ``env:NAME``."""
     return text.startswith((_FILE, _ENV))
 
 
 def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> None:
-    """Reject a secret in the text of an option, one of ``SECRETS``, or warn about it if it is ``allowed``.
-
-    Parameters that only name files, such as those of the plug-in ``tls``, are not secret.
-    """
+    """Refuse a secret in the text of an option, or warn if it is ``allowed``; parameters that name files are none."""
     if is_reference(text):
         if not text.partition(":")[2].strip("/"):
             raise refuse(name, text, "names nothing; write file:NAME or env:NAME")
@@ -77,11 +73,8 @@ def resolve_secrets(connection: Mapping[str, str], folders: Sequence[Folder] = (
 
     ``file:NAME`` is the text of a file without surrounding whitespace. A relative name is resolved in ``folders``, such
     as the one of the files that Spark distributes, then in the working directory. Percent signs are read as in a URI,
-    so that Pulsar's ``file:///path`` keeps its meaning. ``env:NAME`` is the text of an environment variable. A file
-    that contains only the token stays a reference for the plug-in ``token``, which reads it at each reconnect. Names of
-    files in ``authParams`` and in the ``tls...FilePath`` options are resolved in the same folders.
-
-    Raises ConfigurationError if a file or variable does not exist, is empty or is not text; it names the reference.
+    so that Pulsar's ``file:///path`` keeps its meaning. A file that contains only the token stays a reference for the
+    plug-in ``token``, which reads it at each reconnect. Files in ``authParams`` are resolved in the same folders.
     """
     resolved = dict(connection)
     plugin = connection.get("authPlugin")

@@ -46,22 +46,13 @@ MIB: Final = 1024 * 1024
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """Options of a reader or writer. Can be pickled; ``repr`` shows no secret. Durations are in seconds, times in ms.
+    """Options of a reader or writer. Can be pickled; ``repr`` shows no secret. Durations are in s, times in ms."""
 
-    Attributes:
-        connection: options for ``jmsaio.config.load`` by their written names. Secrets are references, unless
-            ``allowInlineSecret`` was set.
-        destination: the destination to read or write; None for a write with the column ``destination``.
-        columns: columns of a row, in order; empty for a writer.
-        value_schema: the schema that the option ``schema`` stands for; None without it, and with ``auto``.
-        receiver_queue: messages that a reader prefetches.
-
-    The other fields are described as options.
-    """
-
+    #: Options by their written names. Secrets are references, unless ``allowInlineSecret`` was set.
     connection: Mapping[str, str] = attrs.field(repr=shown_connection)
-    destination: Queue | Topic | None
-    receiver_queue: int = 1000
+    destination: Queue | Topic | None  # None for a write with the column ``destination``
+    receiver_queue: int = 1000  # messages that a reader prefetches
+    #: The schema that the option ``schema`` stands for; None with ``auto``.
     value_schema: Schema | None = attrs.field(default=None, repr=False)
     # fmt: off
     view: View = option(
@@ -179,15 +170,12 @@ class SourceOptions:
     # fmt: on
 
     def start_of(self, topic: str) -> Mark:
-        """Return the start of a topic without partitions, or of a partition, by its full name."""
         return _mark(topic, self.starting_time, self.starting_offsets, EARLIEST)
 
     def end_of(self, topic: str) -> Mark:
-        """Return the end of a topic without partitions, or of a partition, by its full name."""
         return _mark(topic, self.ending_time, self.ending_offsets, LATEST)
 
     def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
-        """Load the configuration for a new connection, with the current secrets: see ``resolve_secrets``."""
         return load(resolve_secrets(self.connection, folders))
 
 

@@ -61,7 +61,6 @@ flag: Final = one_of({"true": True, "false": False})
 
 
 def word_of(words: type[enum.Enum]) -> Reader:
-    """Return a reader of an enum's values, in any case."""
     return one_of({str(each.value): each for each in words})
 
 
@@ -72,17 +71,13 @@ def word_or_number(text: str) -> str | int:
 
 
 def not_empty(text: str) -> str:
-    """Return a text that is not empty."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text
 
 
 def duration(longest: float = TEN_YEARS) -> Reader:
-    """Return a reader of durations up to ``longest`` seconds, such as ``500 ms``, ``1.5s``, ``15 min`` or ``1h``.
-
-    Without a unit, they are seconds.
-    """
+    """Return a reader of durations up to ``longest`` seconds, such as ``500 ms``, ``15 min`` or ``1.5``, in seconds."""
 
     def read(text: str) -> float:
         found = _DURATION.fullmatch(text.strip().lower())
@@ -119,7 +114,6 @@ def time(text: str) -> int:
 
 
 def time_text(milliseconds: int | None) -> str | None:
-    """Format a time in ms since the epoch as ISO 8601 in UTC."""
     if milliseconds is None:
         return None
     return (_EPOCH + milliseconds * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -135,19 +129,15 @@ class Use(enum.Enum):
 
 @attrs.frozen
 class OptionRow:
-    """One option; ``default`` and ``doc`` are for the guide.
-
-    ``read`` parses the text, or raises ValueError with the reason. ``field`` is the field of ``SourceOptions`` with the
-    value, if there is one; ``combined``: other options determine it as well.
-    """
+    """One option; ``default`` and ``doc`` are for the guide."""
 
     name: str
     uses: tuple[Use, ...]
     default: str
     doc: str
-    read: Callable[[str], object] = not_empty
-    field: str = ""
-    combined: bool = False
+    read: Callable[[str], object] = not_empty  # parses the text, or raises ValueError with the reason
+    field: str = ""  # of ``SourceOptions``, if there is one
+    combined: bool = False  # other options determine the field as well
 
 
 #: Key of an option in the metadata of its field.
@@ -157,10 +147,7 @@ ROW: Final = "jmsaio.spark.row"
 def option(
     default: object, name: str, uses: tuple[Use, ...], doc: str, *, shown: str | None = None, **more: Any
 ) -> Any:  # fmt: skip
-    """Declare a field as an option; the other arguments are as for ``OptionRow``.
-
-    ``shown`` is the default value for the guide, if it is not the text of ``default``.
-    """
+    """Declare a field as an option; ``shown`` is its default for the guide, if it is not the text of ``default``."""
     if shown is None:
         value = default.value if isinstance(default, enum.Enum) else default
         shown = "" if value is None else str(value).lower()

@@ -49,7 +49,6 @@ _WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
 
 
 def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
-    """Return the topics to read, and the subscription of the queue to read, from its name or the configuration."""
     if options.destination is None:
         raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
     source = resolve(options.destination, configuration.system_namespace)
@@ -57,7 +56,6 @@ def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
 
 
 def admin_of(transport: Transport) -> Admin:
-    """Return the administration; raise ConfigurationError if the options rule it out."""
     if transport.admin is None:
         reason = "the broker's REST interface tells what topics store; set jms.usePulsarAdmin=true and webServiceUrl"
         raise ConfigurationError(reason, key="jms.usePulsarAdmin")
@@ -67,11 +65,7 @@ def admin_of(transport: Transport) -> Admin:
 async def list_sources(
     transport: Transport, source: Resolved, *, may_miss: bool = False, known: Container[str] = ()
 ) -> list[str]:  # fmt: skip
-    """Return the full names of a destination's topics without partitions, and of its partitions.
-
-    A missing topic is left out with ``may_miss``, else NotFoundError; topics in ``known`` had no partitions before, and
-    are not requested again.
-    """
+    """Return the full names of topics without partitions, and of partitions; ``known`` topics had none before."""
     admin = admin_of(transport)
     if source.pattern is not None:
         return await list_matching(admin, source.pattern)
@@ -85,7 +79,6 @@ async def list_sources(
 
 
 async def for_each(topics: Iterable[str], call: Callable[[str], Awaitable[T]]) -> dict[str, T]:
-    """Return the result of a call for each topic, by name; a limited number of calls run at the same time."""
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one(topic: str) -> T:
@@ -99,12 +92,7 @@ async def for_each(topics: Iterable[str], call: Callable[[str], Awaitable[T]]) -
 async def find_schemas(
     options: SourceOptions, use: Callable[[Schema], object], transport: Transport, configuration: Configuration
 ) -> list[Schema]:  # fmt: skip
-    """Check that the destination exists; return the schemas that the option ``schema`` stands for.
-
-    These are none without the option, all versions of all topics with ``auto``, the newest first, or else one schema.
-    ``use`` returns its reader or writer, or None for a type without one. Raises NotFoundError if a topic does not
-    exist, and ConfigurationError if it has no such schema, topics have different ones, or it can't be used.
-    """
+    """Check that the destination exists; return the schemas that the option ``schema`` stands for, the newest first."""
     wanted, admin = options.schema, admin_of(transport)
     parts = await list_sources(transport, source_of(options, configuration))
     if wanted is None:
@@ -127,7 +115,6 @@ async def find_schemas(
 
 
 async def _schemas(admin: Admin, wanted: str | int, topic: str) -> list[Schema]:
-    """Return the schema of a version, or of all versions, the newest first; an empty list without one."""
     if isinstance(wanted, str):
         return [*reversed(await admin.schemas(topic))]
     with suppress(NotFoundError):
@@ -136,7 +123,6 @@ async def _schemas(admin: Admin, wanted: str | int, topic: str) -> list[Schema]:
 
 
 async def find_stores(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
-    """Return what topics store now, by name; topics that do not exist are left out."""
     found = await for_each(topics, partial(_find_store, transport))
     return {topic: store for topic, store in found.items() if store is not None}
 
@@ -159,10 +145,7 @@ async def first_since(transport: Transport, topic: str, store: Stored, time: int
 
 
 async def plan_batch(transport: Transport, source: Resolved, options: SourceOptions) -> list[Range]:
-    """Return the ranges of a batch. Ranges contain only messages that are readable now; empty topics have none.
-
-    Raises DataLossError if a given start or end is not stored, unless ``fail_on_data_loss`` is off.
-    """
+    """Return the ranges of a batch: of messages that are readable now, unless the options end it earlier."""
     stores = await find_stores(transport, await list_sources(transport, source))
     starts = await start_places(transport, options, stores)
 
@@ -181,10 +164,7 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
 async def start_places(
     transport: Transport, options: SourceOptions, stores: Mapping[str, Stored]
 ) -> dict[str, Place]:  # fmt: skip
-    """Return the start of each topic by name; a topic that never had a message is left out.
-
-    Raises as ``plan_batch``.
-    """
+    """Return the start of each topic by name; a topic that never had a message is left out."""
     _report_missing(options, stores)
     places = await for_each(stores, lambda topic: _start(transport, topic, stores[topic], options))
     ends = {topic: None if store.is_unused else store.end for topic, store in stores.items()}  # published later
@@ -201,7 +181,6 @@ def _report_missing(options: SourceOptions, stores: Iterable[str]) -> None:
 
 
 async def _start(transport: Transport, topic: str, store: Stored, options: SourceOptions) -> Place | None:
-    """Return the start of a topic; None if nothing of it is read."""
     mark = options.start_of(topic)
     if isinstance(mark, int):
         return await first_since(transport, topic, store, mark)

@@ -33,19 +33,14 @@ _SHRUNK: Final = "the batch ends after the last entry that readers receive, unli
 
 @attrs.frozen
 class Stored:
-    """Readable contents of a topic without partitions, or of one partition.
+    """Readable contents of a topic without partitions, or of one partition."""
 
-    ``ledgers``, the oldest first, are empty if the topic has none yet; ``end`` follows the last readable entry, or is
-    None if there never was one; nothing after ``intact_from`` was ever deleted, which is None if unknown.
-    """
-
-    ledgers: tuple[Ledger, ...]
-    end: Place | None
-    intact_from: Place | None = None
+    ledgers: tuple[Ledger, ...]  # the oldest first; empty if the topic has none yet
+    end: Place | None  # after the last readable entry; None if there never was one
+    intact_from: Place | None = None  # nothing after it was ever deleted; None if unknown
 
     @property
     def first(self) -> Place:
-        """Place of the oldest message, or before it."""
         return self.normal(BEGINNING)
 
     @property
@@ -70,7 +65,6 @@ class Stored:
 
     @property
     def entries(self) -> tuple[tuple[int, int], ...]:
-        """Id and number of entries of each ledger."""
         return tuple((ledger.id, ledger.entries) for ledger in self.ledgers)
 
     @property
@@ -132,7 +126,6 @@ def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
 
 
 def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> Range | None:
-    """Return the range of all readable messages from ``start`` up to ``end``; None if it is empty."""
     if store.end is None:
         return None
     end = store.end if end is None else min(end, store.end)
@@ -167,10 +160,7 @@ def _clipped(range: Range) -> Range:
 
 
 def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000) -> list[Range]:
-    """Cut ranges between whole entries, each into about equal ranges, in proportion to its entries.
-
-    A range without entries is left out. ``min_partitions`` can only be reached if there are as many entries.
-    """
+    """Cut ranges between whole entries, each into about equal ranges; a range without entries is left out."""
     counts = [one.entries() for one in ranges]
     total, wanted = sum(counts), min_partitions or 1
     cut: list[Range] = []
@@ -184,10 +174,7 @@ def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entrie
 def share_tasks(
     ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000
 ) -> list[tuple[Range, ...]]:  # fmt: skip
-    """Divide ranges among tasks, in their order. Small ranges share tasks.
-
-    There are at least ``min_partitions`` tasks if there are as many ranges, each with up to ``max_entries``.
-    """
+    """Divide ranges among tasks, in their order: small ranges share one, if ``min_partitions`` tasks remain."""
     most = max(1, min(_TOGETHER, len(ranges) // (min_partitions or 1)))
     tasks: list[list[Range]] = []
     entries = size = 0
@@ -228,7 +215,6 @@ def to_json(offsets: Offsets) -> dict[str, Any]:
 
 
 def from_json(written: Mapping[str, Any]) -> dict[str, Place]:
-    """Parse offsets from a checkpoint; raise ConfigurationError if another version or program wrote them."""
     if written.get("v") != VERSION or not isinstance(written.get("p"), Mapping):
         raise ConfigurationError(
             f"the checkpoint is of another version: its offsets are not of version {VERSION}: {dict(written)!r:.200};"
@@ -337,7 +323,6 @@ def advance(
 
 
 def is_trimmed(loss: Loss, store: Stored) -> bool:
-    """Return True if the oldest ledgers were deleted."""
     return loss.wanted < store.first
 
 
@@ -360,10 +345,7 @@ def _limit(behind: Mapping[str, Behind], max_entries: int | None, max_bytes: int
 
 
 def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
-    """Divide ``limit`` entries in proportion to the backlog of each partition; the sum is exact if there are enough.
-
-    ``turn`` determines which partitions are first if there are more partitions than entries.
-    """
+    """Divide ``limit`` entries in proportion to the backlogs; if there are too few, ``turn`` says who is first."""
     total = sum(left.values())
     if limit is None or limit >= total:
         return dict(left)
@@ -398,11 +380,7 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int) -> Place:
 def between(
     start: Offsets, end: Offsets, stores: Mapping[str, Stored], retained: Container[str] = ()
 ) -> tuple[list[Range], tuple[Loss, ...]]:
-    """Return the range of a batch in each partition, and its lost messages. Deterministic for the same arguments.
-
-    A partition without a start begins at its oldest message. ``retained`` is as in ``advance``: a ledger that was read
-    completely can be deleted before the next batch is read.
-    """
+    """Return the range of a batch in each partition, and its lost messages; ``retained`` is as in ``advance``."""
     ranges: list[Range] = []
     losses: list[Loss] = []
     for topic in sorted(topic for topic in end if start.get(topic) != end[topic]):

@@ -29,25 +29,19 @@ class EntryRun(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Number of entries."""
         return self.stop - self.first
 
 
 @attrs.frozen
 class Range:
-    """Messages of one topic or partition from ``start`` to before ``end``, read by one task. Only strings and numbers.
-
-    Pickled, it is below 1 kB, unless it spans very many ledgers or acknowledged spans. ``ledgers`` has the id and the
-    number of entries of each ledger in the range, ``acknowledged`` spans to leave out, in order; ``size`` is the mean
-    bytes of an entry, estimated, or 0 if unknown.
-    """
+    """Messages of a topic or partition from ``start`` to before ``end``, read by one task; below 1 kB when pickled."""
 
     topic: str
     start: Place
     end: Place
-    ledgers: tuple[tuple[int, int], ...]
-    acknowledged: tuple[Span, ...] = ()
-    size: int = attrs.field(default=0, eq=False)
+    ledgers: tuple[tuple[int, int], ...]  # id and number of entries of each ledger in the range
+    acknowledged: tuple[Span, ...] = ()  # left out, in order
+    size: int = attrs.field(default=0, eq=False)  # mean bytes of an entry, estimated; 0 if unknown
 
     @property
     def stop(self) -> EntryId:
@@ -65,7 +59,6 @@ class Range:
         return found
 
     def entries(self) -> int:
-        """Count the entries without acknowledged ones."""
         return sum(run.entries for run in self.runs())
 
 
@@ -92,52 +85,43 @@ class Loss:
     reason: str
 
     def __str__(self) -> str:
-        """Return topic, lost place, found place and reason in one sentence."""
         found = "nothing is stored after it" if self.found is None else f"the stored messages begin at {self.found}"
         return f"{self.topic}: messages from {self.wanted} on are lost, {found}: {self.reason}"
 
 
 @attrs.frozen
 class Gap:
-    """Entries of a range that were not received, or not completely, up to ``end``, the place received instead.
-
-    ``hole`` is the first record missing from a batch that was partly received; None if only whole entries are missing.
-    """
+    """Entries of a range that were not received, or not completely, up to ``end``, the place received instead."""
 
     missing: tuple[EntryRun, ...]
     end: Place
-    hole: Place | None = None
+    hole: Place | None = None  # the first record missing from a batch that was partly received
 
     @property
     def start(self) -> Place:
-        """First missing entry."""
         return Place(self.missing[0].ledger, self.missing[0].first)
 
 
 @attrs.frozen
 class Selected:
-    """Result of checking records: how many were used, and the indexes of those received for the first time, in order.
-
-    If ``gap`` is not None, entries before the next record are missing: call ``accept``, then continue from there.
-    """
+    """Result of checking records: how many were used, and the indexes of those received for the first time."""
 
     wanted: list[int]
     used: int
-    gap: Gap | None
+    gap: Gap | None  # before the next record: call ``accept``, then continue from there
 
 
 class RangeCheck:
     """Check of a reader's records against a range: drops repeated and outside ones, and detects missing ones.
 
     A record that was given up and is received later is still returned: on a busy machine, records can overtake others.
-    ``last`` is the last record received or given up; ``done``, that the range was read completely.
     """
 
     def __init__(self, range: Range) -> None:
         self._range = range
         self._runs = range.runs()
         start = range.start
-        self.last = start._replace(batch=start.batch - 1)
+        self.last = start._replace(batch=start.batch - 1)  # the last record received or given up
         self._size = 0  # number of records in its entry; 0 if unknown
         self._seen: EntryId = (start.ledger, start.entry - 1)  # the last entry received or given up
         self._given_up: list[tuple[Place, Place]] = []  # nothing between the places of a pair was received in time,
@@ -155,10 +139,7 @@ class RangeCheck:
         return self.done or not self._missing_before(self._range.stop)
 
     def select(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Selected:
-        """Select the records to read by their ids, up to the first gap or the end of the range.
-
-        ``size_of`` returns the number of records in the batch of the record with an index; 0 if unknown.
-        """
+        """Select the records to read, up to the first gap or the end; ``size_of`` is that of a batch, 0 if unknown."""
         wanted: list[int] = []
         used, gap = 0, None
         while gap is None and not self.done and (used := self._follow(ids, size_of, used, wanted)) < len(ids):
@@ -224,13 +205,12 @@ class RangeCheck:
         return not _contains(self._range.acknowledged, place[:2])
 
     def finish(self) -> Gap | None:
-        """Return the gap up to the end of the range when no more is received. Sets ``done`` if there is none."""
+        """Return the gap up to the end of the range when no more is received; ``done`` if there is none."""
         gap = self.rest()
         self.done = gap is None
         return gap
 
     def rest(self) -> Gap | None:
-        """Return what of the range was not received so far."""
         return self._gap(self._range.end)
 
     def accept(self, gap: Gap) -> None:

@@ -80,10 +80,7 @@ _HOLE: Final = "readers receive only a part of their batch"
 
 
 class RangeReading:
-    """Reader of one range. Close it, even after cancellation, unless all rows were returned.
-
-    ``fields`` are the fields of raw rows that are read.
-    """
+    """Reader of ``fields`` of raw rows of one range. Close it, even after cancellation, unless all were returned."""
 
     def __init__(
         self, transport: Transport, range: Range, options: SourceOptions, configuration: Configuration,
@@ -118,19 +115,13 @@ class RangeReading:
         self._silent_retries = _RETRIES  # and remaining number of such readers
 
     async def aclose(self) -> None:
-        """Close the reader. Idempotent. Cancelling does not interrupt closing."""
         reader, self._reader = self._reader, None
         if reader is not None:
             with anyio.CancelScope(shield=True):
                 await reader.aclose(self._configuration.close_timeout)
 
     async def next_columns(self) -> RowColumns | None:
-        """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end of the range.
-
-        The reader is closed with the last rows. After cancelling, close the reading. Raises DataLossError if messages
-        of the range no longer exist, unless ``fail_on_data_loss`` is off, and OperationTimeoutError if none was
-        received for ``read_timeout`` seconds before the end of the range.
-        """
+        """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end, where the reader closes."""
         options = self._options
         self._size = 0
         maker = ColumnMaker(self._configuration.system_namespace, fields=self._fields)
@@ -145,7 +136,6 @@ class RangeReading:
         return maker.columns() if maker.size else None
 
     def _selected(self, limit: int) -> Iterator[ReceivedRecord]:
-        """Remove and yield selected waiting records, up to ``limit`` or ``batch_bytes``."""
         options, waiting, size, left = self._options, self._waiting, self._size, limit
         filtered = (self._selector, self._since, self._before) != (None, None, None)
         while waiting and left and size < options.batch_bytes:
@@ -160,7 +150,6 @@ class RangeReading:
         self._size = size
 
     def _is_selected(self, record: ReceivedRecord) -> bool:
-        """Return True if times and selector match a record, or its properties can't be decoded."""
         since, before, selector = self._since, self._before, self._selector
         if since is not None and record.publish_time < since:
             return False
@@ -184,7 +173,6 @@ class RangeReading:
         return bool(self._waiting)
 
     async def _begin(self) -> bool:
-        """Find out which ledgers the topic stores and open the reader; return False if the topic no longer exists."""
         store = await self._find_ledgers()
         if store is None:
             report_loss(Loss(self._range.topic, self._range.start, None, _NO_TOPIC), self._options)
@@ -310,10 +298,7 @@ class RangeReading:
         return last is None or place_of(last) <= self._check.last
 
     async def _is_incomplete(self) -> bool:
-        """Return True if only chunks of a message are missing whose last chunk is not stored, or lies after the range.
-
-        Such a message belongs to the range of its last chunk.
-        """
+        """Return True if only chunks are missing, and the last of their message is not stored or in another range."""
         gap = self._check.rest()
         if gap is None:
             return False

@@ -59,10 +59,9 @@ class StreamCursor:
     async def begin(
         self, places: Offsets, stores: Mapping[str, Stored], position: StartPosition
     ) -> dict[str, Place]:  # fmt: skip
-        """Create the subscription at ``position`` and return the start of the stream.
+        """Create the subscription at ``position``; return the start: ``places``, or its position where it existed.
 
-        The stream starts at ``places``, and in partitions where the subscription existed at its position. Messages
-        acknowledged individually after that are read again. Raises ConfigurationError if it has consumers.
+        Messages acknowledged individually after that are read again.
         """
 
         async def one(topic: str) -> Place | None:
@@ -92,11 +91,9 @@ class StreamCursor:
         return self._existing
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
-        """Acknowledge everything before ``start``; return the topics where that failed.
+        """Acknowledge everything before ``start``; return the topics where that failed, which ``again`` retries.
 
-        A failure is a warning, since the broker only retains more than necessary; ``again`` retries it. On a topic that
-        is new to the stream, or has lost the subscription, it is created first. Raises as ``begin`` if that was not
-        called before.
+        A failure is a warning, since the broker only retains more than necessary.
         """
 
         async def one(topic: str) -> bool:
@@ -175,11 +172,7 @@ class StreamPlanner:
             self._cursor = StreamCursor(admin_of(transport), options.subscription)
 
     async def initial(self) -> dict[str, Any]:
-        """Return the start of a new query: its subscription's position if that exists, else that of the options.
-
-        Raises ConfigurationError if consumers use the subscription, and, as the methods below, TransportError if the
-        broker does not answer within ``outageTimeout``.
-        """
+        """Return the start of a new query: its subscription's position if that exists, else that of the options."""
         return await self._outage.wait(self._initial)
 
     async def _initial(self) -> dict[str, Any]:
@@ -210,9 +203,7 @@ class StreamPlanner:
         """Return the end of the batch that starts at ``written``; ``written`` itself if there is nothing or too little.
 
         Spark has stored that the batch before is done. While the broker is unreachable, ``written`` is returned as
-        well: Spark then calls again, and ``report`` has the reason. If Spark would not call again, this waits.
-        ``limited`` applies the limits of the options. Raises ConfigurationError if the options have an end, and the
-        trigger is not ``availableNow``, and DataLossError if a partition, or messages to read in it, no longer exist.
+        well, if Spark then calls again; ``report`` has the reason. ``limited`` applies the limits of the options.
         """
         options = self.options
         if self._until is None and (options.ending_time is not None or options.ending_offsets != LATEST):
@@ -253,11 +244,7 @@ class StreamPlanner:
         return to_json(step.end)
 
     async def report(self) -> dict[str, Any]:
-        """Return the broker's newest offsets, the backlog after the newest batch, the source, and the losses so far.
-
-        Spark calls it after ``latest``, whose offsets it reports. ``unmoved`` has the topics whose subscription could
-        not be moved. While the broker is unreachable, ``unreachable`` has ``seconds`` since, and ``reason``.
-        """
+        """Return the broker's newest offsets, the backlog after ``latest``, the source, and the losses so far."""
         if (state := (self._reached, self._refreshed)) != self._reported:
             self._behind, self._reported = lag(self._reached, self._stores), state
         ends = {topic: store.end for topic, store in self._stores.items() if store.end is not None}
@@ -270,10 +257,7 @@ class StreamPlanner:
         return with_behind(ends, self._behind) | more
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
-        """Return the ranges of a batch; raise DataLossError if messages of it no longer exist.
-
-        Queries the broker only if it never did: for a batch repeated after a restart.
-        """
+        """Return the ranges of a batch. Queries the broker only if it never did: after a restart."""
         return await self._outage.wait(partial(self._ranges, start, end))
 
     async def _ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:

@@ -24,10 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_loss(loss: Loss, options: SourceOptions) -> None:
-    """Log a loss as a warning, and write it to a file of the option ``dataLossFolder``.
-
-    Raises DataLossError instead if the option ``failOnDataLoss`` is set.
-    """
+    """Log a loss and write it to ``dataLossFolder``; raise DataLossError instead if ``failOnDataLoss`` is set."""
     if options.fail_on_data_loss:
         text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
         raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
@@ -50,25 +47,19 @@ def write_loss(folder: str, sentence: str) -> None:
 
 
 def read_losses(folder: str) -> tuple[str, ...]:
-    """Return the sentences of all losses in a folder, sorted."""
     system, path = folder_at(folder)
     paths = [f"{path}/{name}" for name in names_in(system, path) if name.endswith(".txt")]
     return tuple(sorted(read_bytes(system, each).decode().rstrip("\n") for each in paths))
 
 
 def remove_losses(folder: str) -> None:
-    """Delete a folder of losses, if it exists."""
     system, path = folder_at(folder)
     if names_in(system, path):
         system.delete_dir(path)
 
 
 def folder_at(text: str) -> tuple[FileSystem, str]:
-    """Return the file system of a folder, and its path there; credentials come from the environment.
-
-    The folder is an absolute path, or a URL: ``s3a``, ``s3``, ``gs``, ``abfs``, ``abfss`` or ``hdfs``. Raises OSError
-    if the file system can't be reached, or the URL is of another kind.
-    """
+    """Return the file system and path of an absolute path or URL; credentials come from the environment."""
     from pyarrow.fs import FileSystem
 
     try:
@@ -79,14 +70,12 @@ def folder_at(text: str) -> tuple[FileSystem, str]:
 
 
 def names_in(system: FileSystem, path: str) -> list[str]:
-    """Return the names in a folder; nothing if it does not exist."""
     from pyarrow.fs import FileSelector
 
     return [each.base_name for each in system.get_file_info(FileSelector(path, allow_not_found=True))]
 
 
 def read_bytes(system: FileSystem, path: str) -> bytes:
-    """Return the content of a file."""
     with system.open_input_stream(path) as file:
         return bytes(file.read())
 
@@ -98,20 +87,14 @@ _PAUSE: Final = 1.0
 
 @attrs.define(eq=False)
 class Outage:
-    """State of a broker outage, as one planner or task sees it.
+    """State of a broker outage, as one planner or task sees it."""
 
-    ``limit`` is its maximum in seconds (option ``outageTimeout``); with 0, every error is raised at once.
-    """
-
-    limit: float
+    limit: float  # in seconds (option ``outageTimeout``); with 0, every error is raised at once
     _since: float | None = attrs.field(init=False, default=None)
     _reason: str = attrs.field(init=False, default="")
 
     def note(self, error: JMSError) -> None:
-        """Record a failed call; the first failure of an outage is logged as a WARNING.
-
-        Raises ``error`` itself, unless it means that the broker is unreachable and the outage is within the limit.
-        """
+        """Log the first failure of an outage; raise ``error`` itself after the limit, or if it is another failure."""
         now = asyncio.get_running_loop().time()
         begun = now if self._since is None else self._since
         if not passes(error) or now - begun >= self.limit:
@@ -122,7 +105,6 @@ class Outage:
         self._reason = str(error)
 
     def end(self) -> None:
-        """Record that the broker has answered."""
         if self._since is not None:
             seconds = asyncio.get_running_loop().time() - self._since
             self._since = None
