@@ -36,12 +36,10 @@ class BrokerAddress:
 
 @attrs.frozen
 class TransportEntry:
-    """A transport, as the registry knows it.
+    """A transport, as the registry knows it; ``module``, which has ``open_transport``, is imported at first use.
 
-    Attributes:
-        module: has ``async def open_transport(config: Configuration) -> Transport``; imported at first use.
-        transactions: whether it has the broker's transactions, which ``enableTransaction`` asks for.
-        needs: a module of another distribution without which it can't work; "" if none.
+    ``transactions``: it has the broker's, which ``enableTransaction`` asks for. ``needs``: a module of another
+    distribution without which it can't work.
     """
 
     name: str
@@ -59,11 +57,9 @@ class TransportEntry:
 class Scheme:
     """A scheme of a broker URL.
 
-    Attributes:
-        read: parses the text after ``scheme:``; raises ConfigurationError if it is invalid.
-        example: an example of such a URL for error messages; "" leaves it out there.
-        in_process: no other process can reach the broker; the scheme alone is then a URL.
-        implied: options that the scheme fulfils, on each of its transports.
+    ``read`` parses the text after ``scheme:``, which raises ConfigurationError. ``example`` is one for errors, if not
+    "". ``in_process``: no other process can reach the broker; the scheme alone is then a URL. ``implied``: options that
+    the scheme fulfils, on each of its transports.
     """
 
     name: str

@@ -32,16 +32,13 @@ class CheckState(enum.Enum):
 
 @attrs.frozen
 class Facts:
-    """Facts about a broker.
+    """Facts about a broker, ``found`` by name; a JMSError is the reason why one is unknown.
 
-    Attributes:
-        config: configuration of the client.
-        needed: rights that the client needs: ``produce``, ``consume``, ``administer``.
-        found: facts by name; a JMSError is the reason why one is unknown. ``connected``: the broker accepts the client.
-            ``anonymous``: also a client without credentials. ``produce``, ``consume``, ``administer``: the client has
-            the right. ``same cluster``: the REST interface lists a reader that was opened at the broker. ``version`` of
-            the broker. ``skew``: seconds that this machine's clock is ahead. ``settings`` of the broker by name.
-            ``policies`` of the namespace; None if it does not exist. ``transactions``: the broker has a coordinator.
+    ``needed`` has the rights that the client needs: ``produce``, ``consume``, ``administer``. The facts are
+    ``connected``: the broker accepts the client; ``anonymous``: also one without credentials; the rights that it has;
+    ``same cluster``: the REST interface lists a reader that was opened at the broker; ``version``; ``skew``: seconds
+    that this machine's clock is ahead; the broker's ``settings``; ``policies`` of the namespace, None if it does not
+    exist; ``transactions``: the broker has a coordinator.
     """
 
     config: Configuration

@@ -23,12 +23,9 @@ class StartPosition(enum.Enum):
 
 @attrs.frozen
 class Cursor:
-    """Acknowledged part of a subscription.
+    """Acknowledged part of a subscription: everything up to and including ``mark_delete``, None before the first entry.
 
-    Attributes:
-        mark_delete: everything up to and including this id is acknowledged; None before the first entry.
-        deleted: closed ranges of ids (ledger, entry) acknowledged after ``mark_delete``.
-        last: last entry of the topic when the cursor was requested; None if there was none.
+    ``deleted`` has closed ranges acknowledged after it; ``last`` is the topic's last entry at the time of the request.
     """
 
     mark_delete: WireId | None
@@ -49,12 +46,9 @@ class Cursor:
 
 @attrs.frozen
 class Ledger:
-    """Consecutive entries of a topic, numbered from 0.
+    """Consecutive entries of a topic, numbered from 0; a batch is one entry.
 
-    Attributes:
-        id: number of the ledger, unique in the cluster; ``WireId.ledger`` of its entries.
-        entries: number of entries written to it, so that the last one is ``entries - 1``; a batch is one entry.
-        bytes: bytes stored; 0 if none of its entries is kept.
+    ``id`` is unique in the cluster (``WireId.ledger``), ``entries`` were written, ``bytes`` are 0 if none is kept.
     """
 
     id: int
@@ -67,15 +61,14 @@ class TopicLog:
     """Storage of a topic without partitions, or of one partition.
 
     Attributes:
-        ledgers: ledgers, oldest first; the last one can be open.
+        ledgers: oldest first; the last one can be open.
         last: the last entry, without an index in a batch; None if there is none.
         last_readable: the last entry that readers receive now: later ones belong to an open transaction or wait for
             one. None if there is none or it is not known.
-        is_readable_known: False if the broker does not report ``last_readable``. Without the required permission it
-            never does; use ``Transport.end`` then. For a moment after loading the topic it does not either.
+        is_readable_known: False for a moment after loading the topic, and without the permission to read
+            ``last_readable``; use ``Transport.end`` then.
         deduplication: whether the broker drops records that a producer sends again with the same sequence id.
-        kept_after: the last entry acknowledged by the slowest durable subscription; every entry ever written after it
-            is still stored. None if it is not known.
+        kept_after: last entry acknowledged by the slowest durable subscription, if known; all later ones are stored.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -88,13 +81,10 @@ class TopicLog:
 
 @attrs.frozen
 class StoredEntry:
-    """A stored entry of a topic.
+    """A stored entry of a topic, published at a time in ms since the epoch; of a batch, that of its first message.
 
-    Attributes:
-        publish_time: in milliseconds since the epoch; of a batch, the time of its first message.
-        chunks_left: number of the following chunks, if it is one of several chunks of a message; else None.
-        hidden: whether it is a marker, or of an aborted transaction: no reader receives it.
-        transaction: id of the transaction that sent it, its most and its least significant bits; None without one.
+    ``chunks_left``: number of the following chunks, None if it is not one of several. ``hidden``: it is a marker, or of
+    an aborted transaction: no reader receives it. ``transaction``: most and least significant bits of its transaction.
     """
 
     publish_time: int
@@ -112,13 +102,10 @@ class StoredEntry:
 class OpenTransaction:
     """An open transaction that holds a topic back: what is sent after its first message waits until it ends.
 
-    Attributes:
-        id: its most and its least significant bits.
-        since: publish time of its first message in the topic, in milliseconds since the epoch.
-        ends: time at which the broker rolls it back, in milliseconds since the epoch; None if it is not known.
-        owner: role of its client; None if the broker does not report it, as without authentication.
-        is_known: False if its coordinator does not know it: a message was sent after its end, or no client has used
-            that coordinator since its broker started.
+    ``id`` has its most and its least significant bits. In ms since the epoch, its first message in the topic was
+    published ``since``, and the broker rolls it back when it ``ends``; None if that is not known. ``owner``: role of
+    its client, if the broker reports it. ``is_known`` is False if its coordinator does not know it: a message was sent
+    after its end, or no client has used that coordinator since its broker started.
     """
 
     id: tuple[int, int]
@@ -130,17 +117,11 @@ class OpenTransaction:
 
 @attrs.frozen(kw_only=True)
 class ConnectedConsumer:
-    """Statistics of one connected consumer.
+    """Statistics of one connected consumer; ``address`` is that of its client.
 
-    Attributes:
-        name: its name.
-        address: address of its client; "" if the broker does not report it.
-        unacknowledged: number of messages sent to it that it has not acknowledged; Pulsar counts them only on shared
-            subscriptions.
-        last_acknowledged: time of its last acknowledgement, or else of its connection, in milliseconds since the epoch;
-            None if the broker does not report it.
-        blocked: whether the broker sends nothing more until it acknowledges.
-        selector: beginning of its message selector; None if it has none, or its client does not report it.
+    Pulsar counts ``unacknowledged`` messages on shared subscriptions only. ``last_acknowledged``, or connected without
+    an acknowledgement, is in ms since the epoch. ``blocked``: the broker sends nothing more until it acknowledges.
+    ``selector`` is the beginning of its selector, if its client reports it.
     """
 
     name: str
@@ -155,17 +136,9 @@ class ConnectedConsumer:
 class SubscriptionStats:
     """Statistics of one subscription; Pulsar counts a batch as one in ``backlog``.
 
-    Attributes:
-        name: its name.
-        type: how its consumers share it, in Pulsar's terms.
-        backlog: number of messages not acknowledged.
-        consumers: number of connected consumers.
-        properties: its properties.
-        active_consumer: name of the only consumer that receives messages; None if it is unknown or there are several.
-        connected: connected consumers. With several partitions, consumers of one index are combined.
-        delayed: number of messages that wait for their delivery time; 0 if the broker does not report it.
-        rate: messages sent to consumers per second; None if the broker does not report it.
-        redelivery_rate: messages sent to consumers again per second; None if the broker does not report it.
+    ``type`` is in Pulsar's terms. ``active_consumer`` is the only one that receives messages. With several partitions,
+    consumers of one index are combined in ``connected``. ``delayed`` messages wait for their delivery time.
+    ``rate`` and ``redelivery_rate`` are messages sent to consumers, and again, per second; None if not reported.
     """
 
     name: str
@@ -187,13 +160,7 @@ class SubscriptionStats:
 
 @attrs.frozen
 class TopicStats:
-    """Statistics of a topic.
-
-    Attributes:
-        producers: number of connected producers.
-        subscriptions: subscriptions by name.
-        rate: messages received from producers per second; None if the broker does not report it.
-    """
+    """Statistics of a topic; ``rate`` is messages received per second, None if the broker does not report it."""
 
     producers: int
     subscriptions: Mapping[str, SubscriptionStats]
@@ -210,13 +177,9 @@ class SubscriptionActivity:
 
 @attrs.frozen
 class Activity:
-    """Activity of a topic without partitions, or of one partition.
+    """Activity of a topic without partitions, or of one partition; times are in ms since the epoch.
 
-    Attributes:
-        producers: number of connected producers.
-        last: last activity of the topic itself (created, loaded, message sent); None if unknown.
-        now: time of the broker in milliseconds since the epoch.
-        subscriptions: activity of its subscriptions, by name.
+    ``last`` is that of the topic itself (created, loaded, message sent), None if unknown; ``now`` is the broker's.
     """
 
     producers: int
@@ -328,18 +291,15 @@ class Admin(Browsable, Protocol):
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Acknowledge everything up to and including the entry at ``message_id``, including records held by consumers.
 
-        The cursor only moves forward: a ``message_id`` before it changes nothing. Every subscription type is
-        supported, with or without consumers; records already sent to a consumer can still reach its application. A
-        batch is one entry and is acknowledged as a whole: an index in ``message_id`` is ignored. When the call returns,
-        the cursor has moved.
+        The cursor only moves forward, and has moved when the call returns. Every subscription type is supported;
+        records already sent to a consumer can still reach its application. An index in a batch is ignored: it is
+        acknowledged whole.
 
         Raises:
             AdminError: with status 409, ``message_id`` is after the topic's last entry, and nothing has changed. With
-                another status the broker failed, and the cursor might have moved.
+                another status, as after a cancellation, the cursor might have moved; the call can be repeated.
             IllegalArgumentError: ``message_id`` is in another partition.
             InvalidDestinationError: the topic has partitions; advance them one by one.
-
-        Cancelling leaves the cursor unchanged or at ``message_id``; the call can be repeated.
         """
 
     async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
