@@ -59,7 +59,7 @@ class ConnectionCalls:
 
     @property
     def client_id(self) -> str | None:
-        """The client identifier, or None. To set it, see ``set_client_id``. Raises ObjectClosedError."""
+        """The client identifier, or None. To set it, see ``set_client_id``."""
         return self._checked().client_id
 
     @client_id.setter
@@ -75,7 +75,7 @@ class ConnectionCalls:
 
     @property
     def metadata(self) -> ConnectionMetaData:
-        """Versions and names. Raises ObjectClosedError."""
+        """Versions and names."""
         self._checked()
         return ConnectionMetaData()
 
@@ -85,7 +85,7 @@ class ConnectionCalls:
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
-        """The exception listener, or None. Raises ObjectClosedError."""
+        """The exception listener, or None."""
         return self._checked().reports.listener
 
     def get_exception_listener(self) -> ExceptionListener | None:
@@ -108,7 +108,8 @@ class ConnectionCalls:
 class Connection(ConnectionCalls, AsyncClosing):
     """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks can use it.
 
-    A connection that is dropped without ``close`` emits a ResourceWarning when its event loop ends.
+    Once it is closed, calls other than ``close`` and ``drain`` raise ObjectClosedError. One that is dropped without
+    ``close`` emits a ResourceWarning when its event loop ends.
     """
 
     _runtime: ConnectionRuntime
@@ -172,7 +173,7 @@ class Connection(ConnectionCalls, AsyncClosing):
         self._runtime.identify(client_id)
 
     async def start(self) -> None:
-        """Start or restart delivery. No effect on a started connection. Raises ObjectClosedError."""
+        """Start or restart delivery. No effect on a started connection."""
         self._runtime.affinity.check()
         self._runtime.advance(Event.START)
         self._used = True
@@ -187,7 +188,6 @@ class Connection(ConnectionCalls, AsyncClosing):
         Raises:
             IllegalStateError: called from a message listener of this connection.
             OperationTimeoutError: a listener did not return within ``close_timeout`` seconds.
-            ObjectClosedError: the connection is closed.
 
         Cancelling: the connection is stopped, but a listener might still run.
         """
@@ -213,7 +213,6 @@ class Connection(ConnectionCalls, AsyncClosing):
             IllegalStateError: TRANSACTED, and neither ``enableTransaction`` nor ``jms.emulateTransactions`` is set, or
                 this broker does not support transactions.
             TransportError: TRANSACTED, and the broker can't report whether it supports transactions.
-            ObjectClosedError: the connection is closed.
         """
         if java:
             raise IllegalArgumentTypeError(
@@ -292,7 +291,6 @@ class Connection(ConnectionCalls, AsyncClosing):
 
         Raises:
             IllegalArgumentError: the callback can't be called.
-            ObjectClosedError: the connection is closed.
         """
         self._checked()
         return self._runtime.states.add(callback)
@@ -306,7 +304,6 @@ class Connection(ConnectionCalls, AsyncClosing):
         Raises:
             OperationTimeoutError: no answer in time.
             TransportError: the connection is lost, or the broker refuses this client.
-            ObjectClosedError: the connection is closed.
             IllegalArgumentError: the timeout is not a positive number of seconds.
 
         Cancelling changes nothing.
@@ -322,10 +319,7 @@ class Connection(ConnectionCalls, AsyncClosing):
         return clock.steady() - begin
 
     def stats(self) -> ConnectionStats:
-        """Return what the connection and its open producers and consumers have done so far, in numbers.
-
-        Raises ObjectClosedError.
-        """
+        """Return what the connection and its open producers and consumers have done so far, in numbers."""
         self._checked()
         children = [child for runtime in self._runtimes for child in runtime.children]
         return ConnectionStats(

@@ -57,7 +57,10 @@ MessageListener = Callable[[Message], Any] | HasOnMessage
 @created_by("session.create_consumer")
 @attrs.define(eq=False)
 class MessageConsumer(AsyncClosing):
-    """Receives a destination's messages for a session; ``async with`` closes it. Iteration ends when it is closed."""
+    """Receives a destination's messages for a session; ``async with`` closes it.
+
+    Once it is closed, iteration ends, and receives, setters and getters raise ObjectClosedError.
+    """
 
     _runtime: SessionRuntime
     _inbox: Inbox
@@ -257,7 +260,7 @@ class MessageConsumer(AsyncClosing):
         inbox, timers = self._inbox, self._runtime.connection.timers
         deadline = None if limit is None else timers.clock.steady() + limit
         self._receiving = True
-        inbox.want(True)
+        inbox.wanted = True
         timer: Timer | None = None
         try:
             while True:
@@ -287,7 +290,7 @@ class MessageConsumer(AsyncClosing):
             if timer is not None:
                 timer.cancel()
             self._receiving = False
-            inbox.want(self._listener is not None)
+            inbox.wanted = self._listener is not None
             if self._returned is not None and not self._returned.done():
                 self._returned.set_result(None)
 
@@ -328,7 +331,6 @@ class MessageConsumer(AsyncClosing):
                 session. It must not block; ``await asyncio.to_thread(...)`` runs what does.
 
         Raises:
-            ObjectClosedError: the consumer is closed.
             IllegalStateError: a receive is waiting.
             IllegalArgumentError: the listener can't be called.
         """
@@ -342,7 +344,7 @@ class MessageConsumer(AsyncClosing):
         if self._receiving:
             raise IllegalStateError("a receive is waiting on this consumer; set the listener before or after it")
         self._listener = listener
-        self._inbox.want(function is not None)
+        self._inbox.wanted = function is not None
         if function is None:
             self._runtime.listeners.unset(self._inbox)
             return
@@ -351,7 +353,7 @@ class MessageConsumer(AsyncClosing):
         self._runtime.callbacks.wake()
 
     def get_message_listener(self) -> MessageListener | None:
-        """Return the listener, or None. Raises ObjectClosedError."""
+        """Return the listener, or None."""
         self._check_open()
         return self._listener
 
@@ -362,9 +364,6 @@ class MessageConsumer(AsyncClosing):
 
         A selector that an operator has set on the subscription precedes the consumer's own: ``(region = 'EU') AND
         (amount > 3)``.
-
-        Raises:
-            ObjectClosedError: the consumer is closed.
         """
         self._check_open()
         selectors = self._inbox.filter.subscription
@@ -377,7 +376,7 @@ class MessageConsumer(AsyncClosing):
 
     @property
     def destination(self) -> Destination:
-        """The destination whose messages it receives. Raises ObjectClosedError."""
+        """The destination whose messages it receives."""
         self._check_open()
         return self._inbox.destination
 
@@ -387,7 +386,7 @@ class MessageConsumer(AsyncClosing):
 
     @property
     def no_local(self) -> bool:
-        """The noLocal argument. Raises ObjectClosedError."""
+        """The noLocal argument."""
         self._check_open()
         return self._no_local
 

@@ -30,7 +30,10 @@ from jmsaio.model.public import created_by, public
 @created_by("factory.create_context")
 @attrs.define(eq=False)
 class Context(SessionCalls, ConnectionCalls, AsyncClosing):
-    """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it."""
+    """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it.
+
+    Once it is closed, calls other than ``close`` raise ObjectClosedError.
+    """
 
     _connection: Connection
     _contexts: set[Context]  # open ones of the connection, which is closed with the last of them

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import anyio
 import attrs
@@ -40,6 +40,8 @@ from jmsaio.model.schema import Schema
 
 _log = logging.getLogger(__name__)
 
+D = TypeVar("D", Queue, Topic)
+
 
 class SessionCalls:
     """The calls that a session and a context have in common."""
@@ -57,7 +59,7 @@ class SessionCalls:
 
     @property
     def transacted(self) -> bool:
-        """Whether the session is transacted. Raises ObjectClosedError."""
+        """Whether the session is transacted."""
         self._runtime.check_open()
         return self._runtime.transaction is not None
 
@@ -71,25 +73,17 @@ class SessionCalls:
         Raises:
             InvalidDestinationError: the name is empty, no text, or its options after ``?`` contradict each other.
             ConfigurationError: an option after ``?`` is unknown or has an invalid value.
-            ObjectClosedError: the session is closed.
         """
-        self._runtime.check_open()
-        connection = self._runtime.connection
-        made = Queue(name, namespace=connection.configuration.system_namespace)
-        connection.check_options(made)
-        return made
+        return self._destination(Queue, name)
 
     def create_topic(self, name: str) -> Topic:
-        """Return a topic by name; creates nothing on the broker.
+        """Return a topic by name; creates nothing on the broker. Raises as ``create_queue``."""
+        return self._destination(Topic, name)
 
-        Raises:
-            InvalidDestinationError: the name is empty, no text, or its options after ``?`` contradict each other.
-            ConfigurationError: an option after ``?`` is unknown or has an invalid value.
-            ObjectClosedError: the session is closed.
-        """
+    def _destination(self, kind: type[D], name: str) -> D:
         self._runtime.check_open()
         connection = self._runtime.connection
-        made = Topic(name, namespace=connection.configuration.system_namespace)
+        made = kind(name, namespace=connection.configuration.system_namespace)
         connection.check_options(made)
         return made
 
@@ -149,7 +143,6 @@ class SessionCalls:
         Raises:
             InvalidDestinationError: the destination is unknown, deleted, or neither queue nor topic.
             InvalidSelectorError: the selector is invalid.
-            ObjectClosedError: the session is closed.
             ConsumerBusyError: another consumer uses the subscription.
             TransportError: the broker refuses, or can't be reached.
         """
@@ -213,7 +206,6 @@ class SessionCalls:
         Raises:
             InvalidDestinationError: not a queue.
             InvalidSelectorError: the selector is invalid.
-            ObjectClosedError: the session is closed.
         """
         return Opening(QueueBrowser._create(self._runtime, as_destination(queue, "queue"), selector or None))
 
@@ -279,7 +271,6 @@ class SessionCalls:
 
         Raises:
             IllegalStateError: the session is transacted; use ``rollback``.
-            ObjectClosedError: the session is closed.
         """
         self._runtime.check_call()
         if self._runtime.transaction is not None:
@@ -327,7 +318,8 @@ class SessionCalls:
 class Session(SessionCalls, AsyncClosing):
     """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.
 
-    Many tasks can use a producer at once, but only one task at a time can use a consumer.
+    Many tasks can use a producer at once, but only one task at a time can use a consumer. Once it is closed, calls
+    other than ``close`` raise ObjectClosedError.
     """
 
     _runtime: SessionRuntime
@@ -339,7 +331,7 @@ class Session(SessionCalls, AsyncClosing):
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
-        """The acknowledge mode; an INDIVIDUAL session reports CLIENT. Raises ObjectClosedError."""
+        """The acknowledge mode; an INDIVIDUAL session reports CLIENT."""
         self._runtime.check_open()
         mode = self._runtime.mode
         return AcknowledgeMode.CLIENT if mode is AcknowledgeMode.INDIVIDUAL else mode

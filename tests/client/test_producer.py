@@ -279,7 +279,7 @@ async def _filled(consumer: jmsaio.MessageConsumer, count: int) -> None:
 
     A receive may find one message alone; what arrives behind an empty inbox stays with pulsar-client.
     """
-    inbox_of(consumer).want(True)
+    inbox_of(consumer).wanted = True
     inbox_of(consumer).wake()
     await _prefetched(consumer, count)
 

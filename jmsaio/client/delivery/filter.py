@@ -16,23 +16,15 @@ from jmsaio.selector import Selector
 
 @attrs.frozen
 class Filter:
-    """Selects the records of a subscription for one consumer.
-
-    Attributes:
-        shared: whether other consumers share the subscription, so that rejected records can't be dropped.
-        acknowledge_rejected: whether rejected records can be dropped: ``jms.acknowledgeRejectedMessages``, or the
-            broker drops them if it can.
-        subscription: the selectors that operators have set on the subscription.
-        concerns_others: whether others might select records rejected here, so they are filtered even without a receive.
-    """
+    """Selects the records of a subscription for one consumer."""
 
     selector: Selector | None = None
     is_local: Callable[[ReceivedRecord], bool] | None = None
-    shared: bool = True
-    acknowledge_rejected: bool = False
+    shared: bool = True  # other consumers share the subscription, so that rejected records can't be dropped
+    acknowledge_rejected: bool = False  # rejected records can be dropped
     dead_letter_expired: bool = False
-    subscription: SubscriptionSelectors | None = None
-    concerns_others: bool = attrs.field(init=False)
+    subscription: SubscriptionSelectors | None = None  # set by operators
+    concerns_others: bool = attrs.field(init=False)  # they might select rejected records: filter without a receive
 
     @concerns_others.default
     def _whether_others_are_concerned(self) -> bool:

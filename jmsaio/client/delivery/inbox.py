@@ -52,16 +52,11 @@ _size_of = attrgetter("size")
 
 
 class InboxSession(Protocol):
-    """The session that fills an inbox."""
+    """The session that fills an inbox, a marked one in the next turn; see ``SessionInboxes``."""
 
-    def mark(self, inbox: Inbox) -> None:
-        """Fill an inbox in the next turn."""
-
-    def announce(self, inbox: Inbox) -> None:
-        """Fill an inbox whose receiver announced records."""
-
-    def retain(self, inbox: Inbox, transport: Transport) -> bool:
-        """Retain another session's inbox until its records in this session are settled; return False if it can't."""
+    def mark(self, inbox: Inbox) -> None: ...
+    def announce(self, inbox: Inbox) -> None: ...
+    def retain(self, inbox: Inbox, transport: Transport) -> bool: ...
 
 
 @attrs.define(eq=False)
@@ -201,32 +196,23 @@ class Inbox:
 
     ``attach`` sets its consumer. After ``detach`` it receives nothing; delivered records can still be settled, and
     another consumer can be attached.
-
-    Attributes:
-        by_priority: deliver higher priorities first (``jms.enableJMSPriority``), among all received records: further
-            records are read from the receiver at once, even while undelivered ones wait.
-        batch: maximum number of records in the inbox; ``share``: maximum bytes, shared with others.
-        wanted: whether a receive or a listener waits for a record.
-        failure: why the receiver ended.
-        refusal: why currently nothing is received: the broker refuses the credentials.
-        more: whether the receiver might have records left after the last fill.
     """
 
     destination: Destination
     subscription: Subscription
     settlement: Settlement
-    by_priority: bool = False
-    batch: int = BATCH
-    share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
+    by_priority: bool = False  # among all received records: reads further ones even while undelivered ones wait
+    batch: int = BATCH  # maximum number of records in the inbox
+    share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))  # maximum bytes, shared with others
     filter: Filter = attrs.field(factory=Filter, init=False)
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
     records: deque[ReceivedRecord] | PriorityBuffer = attrs.field(init=False)
-    wanted: bool = attrs.field(default=False, init=False)
-    failure: JMSError | None = attrs.field(default=None, init=False)
-    refusal: JMSError | None = attrs.field(default=None, init=False)
+    wanted: bool = attrs.field(default=False, init=False)  # whether a receive or a listener waits for a record
+    failure: JMSError | None = attrs.field(default=None, init=False)  # why the receiver ended
+    refusal: JMSError | None = attrs.field(default=None, init=False)  # the broker currently refuses the credentials
     attached: bool = attrs.field(default=False, init=False)
     closed: bool = attrs.field(default=False, init=False)
-    more: bool = attrs.field(default=True, init=False)
+    more: bool = attrs.field(default=True, init=False)  # whether the last fill might have left records
     use_schema: bool = attrs.field(default=False, init=False)
     session: InboxSession | None = attrs.field(default=None, init=False)
     _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
@@ -276,9 +262,6 @@ class Inbox:
     def retain(self, inbox: Inbox, transport: Transport) -> bool:
         """Make the session retain another inbox, of which this one has records; return False if it can't."""
         return self.session is not None and self.session.retain(inbox, transport)
-
-    def want(self, wanted: bool) -> None:
-        self.wanted = wanted
 
     def arrival(self) -> asyncio.Future[None]:
         waiter = self._waiter = asyncio.get_running_loop().create_future()

@@ -49,26 +49,18 @@ class Settlement:
     """Settles the records of one inbox.
 
     Acknowledgements of one turn of the loop are sent together, in groups of up to 32 records or a millisecond.
-
-    Attributes:
-        own: the receiver of the inbox.
-        max_at_once: number of immediate redeliveries before a message is returned to the broker with a delay.
-        max_resting: maximum number of records of ``own`` that rest (see ``Siblings``).
-        acks_at_once: whether acknowledgements are never grouped.
-        counting: whether records were redelivered inside this client and are unsettled.
-        transferred: inboxes of siblings that have records of ``own``, by the record's ``id``.
     """
 
-    own: Receiver
+    own: Receiver  # of the inbox
     subscription: Subscription
-    max_at_once: int = 0
-    max_resting: float = math.inf
-    acks_at_once: bool = False
+    max_at_once: int = 0  # immediate redeliveries before a message is returned to the broker with a delay
+    max_resting: float = math.inf  # maximum number of records of ``own`` that rest (see ``Siblings``)
+    acks_at_once: bool = False  # acknowledgements are never grouped
     trace: EndpointTrace | None = None
     timers: LoopTimers = attrs.field(factory=LoopTimers)
     counts: ReceiveCounts = attrs.field(factory=ReceiveCounts, init=False)
-    counting: bool = attrs.field(default=False, init=False)
-    transferred: dict[int, Adopter] = attrs.field(factory=dict, init=False)
+    counting: bool = attrs.field(default=False, init=False)  # whether redelivered records are unsettled
+    transferred: dict[int, Adopter] = attrs.field(factory=dict, init=False)  # who has records of ``own``, by ``id``
     _failed: Callable[[JMSError], None] = attrs.field(init=False)
     _adopted: dict[int, tuple[ReceivedRecord, Settlement]] = attrs.field(factory=dict, init=False)
     _unconfirmed: dict[Settlement, None] = attrs.field(factory=dict, init=False)  # others, since the last ``settle``

@@ -298,21 +298,15 @@ class _Common:
 
 @attrs.define(eq=False, repr=False)
 class Stamper:
-    """Stamps one producer's messages, and sends plain bodies on the fast path.
-
-    Attributes:
-        prefix: begins its message ids; ``sequence`` is the number in the last one.
-        wall: returns the seconds since the epoch, by the transport's clock.
-        writer: writes records in the form that the transport reads.
-    """
+    """Stamps one producer's messages, and sends plain bodies on the fast path."""
 
     _runtime: SessionRuntime
     _targets: Targets
-    prefix: str
+    prefix: str  # begins its message ids
     settings: SendSettings = attrs.field(factory=SendSettings, init=False)
     counts: SendCounts = attrs.field(factory=SendCounts, init=False)
-    sequence: int = attrs.field(default=0, init=False)
-    wall: Callable[[], float] = attrs.field(init=False)
+    sequence: int = attrs.field(default=0, init=False)  # number in the last message id
+    wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
     writer: PlainWriter[Any, Any] = attrs.field(init=False)
     _stopped: bool = attrs.field(init=False)
     _now: int = attrs.field(default=0, init=False)  # millisecond of the cached values

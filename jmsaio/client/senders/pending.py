@@ -116,11 +116,6 @@ class PendingSends:
 
     The count is exact, because a transport reports one outcome per token. ``outage`` returns how the connection to the
     broker was lost, or None if it is not known to be lost.
-
-    Attributes:
-        turn: millisecond in which a send last let other tasks run, or found that they had run.
-        alone: whether there was a send since the loop's last turn: other tasks have not run since.
-        lines: sends that were not passed to the transport yet.
     """
 
     __slots__ = ("_all_settled", "_outage", "_task", "alone", "count", "lines", "turn")
@@ -128,9 +123,9 @@ class PendingSends:
     def __init__(self, outage: Callable[[], JMSError | None] = lambda: None) -> None:
         self._outage = outage
         self.count = 0
-        self.turn = 0
-        self.alone = False
-        self.lines = Lines()
+        self.turn = 0  # millisecond in which a send last let other tasks run, or found that they had run
+        self.alone = False  # there was a send since the loop's last turn: other tasks have not run since
+        self.lines = Lines()  # sends that were not passed to the transport yet
         self._task = 0  # identity of the task that sends, since the loop's last turn or the last ``blocks_others``
         self._all_settled = Waiters()
 

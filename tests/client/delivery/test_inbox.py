@@ -117,7 +117,7 @@ def inbox(
     settling = settlement(receiver, **of_settlement)
     made = Inbox(Queue("q"), settling.subscription, settling, **options)
     made.attach(Session(changed), filter, Siblings(), free_name)
-    made.want(True)
+    made.wanted = True
     return made
 
 
@@ -128,16 +128,16 @@ def numbers(made: Inbox) -> list[int]:
 async def test_nothing_is_taken_that_no_one_wants() -> None:
     receiver = Receiver([numbered(1)])
     made = inbox(receiver, Filter())
-    made.want(False)
+    made.wanted = False
     assert made.fill() is False and len(receiver.records) == 1 and made.pop() is None
-    made.want(True)
+    made.wanted = True
     assert made.fill() is False and numbers(made) == [1]
 
 
 async def test_records_that_others_may_want_are_filtered_while_no_one_receives() -> None:
     receiver = Receiver([numbered(1), numbered(2, {"x": "1", "x_jsmtype": "int"})])
     made = inbox(receiver, Filter(selector=Selector("x = 1"), shared=True))
-    made.want(False)
+    made.wanted = False
     made.fill()
     assert numbers(made) == [2] and receiver.calls == [("aside", 1)]
 
@@ -554,7 +554,7 @@ async def test_by_priority_what_arrives_behind_undelivered_records_is_taken_at_o
     receiver = Receiver([numbered(number, {"JMSPriority": "1"}) for number in range(4)])
     made = inbox(receiver, Filter(), by_priority=True, batch=4)
     made.fill()
-    made.want(False)
+    made.wanted = False
     receiver.records = [numbered(number, {"JMSPriority": "9"}) for number in range(4, 7)]
     assert made.fill() is False and len(receiver.records) == 3  # the inbox is full
     taken = [made.pop() for _ in range(7)]
@@ -590,7 +590,7 @@ async def test_what_a_fill_leaves_at_the_receiver_is_known() -> None:
     made.fill()
     assert made.more is False
     receiver.records = [numbered(2)]
-    made.want(False)
+    made.wanted = False
     assert made.fill() is False and made.more is True
 
 
