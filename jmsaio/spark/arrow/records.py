@@ -56,15 +56,11 @@ WRITE_COLUMNS: Final = (
     ),
 )  # fmt: skip
 _WHOLE: Final = "BIGINT, INT, SMALLINT or TINYINT"
-#: Spark's names of the types that a written column can have, by its type, if there are several.
-_NAMES: Final[Mapping[Type, str]] = {
-    Type.INT: _WHOLE,
-    Type.LONG: _WHOLE,
-}
 
 
 def names_of(kind: Type) -> str:
-    return _NAMES.get(kind, kind.value)
+    """Return Spark's names of the types that a written column of this type can have."""
+    return _WHOLE if kind in (Type.INT, Type.LONG) else kind.value
 
 
 #: Columns of the body, in place of which ``value`` is written with a schema.

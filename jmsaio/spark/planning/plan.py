@@ -276,10 +276,9 @@ def _behind(topic: str, start: Place, store: Stored) -> Behind:
 
 @attrs.frozen
 class Step:
-    """End of the next batch of a stream, and the number of its entries."""
+    """End of the next batch of a stream."""
 
     end: dict[str, Place]
-    entries: int
     losses: tuple[Loss, ...]
 
 
@@ -319,7 +318,7 @@ def advance(
     shares = share({topic: one.entries for topic, one in behind.items()}, limit, turn)
     end = {topic: _ahead(topic, place, stores[topic], shares[topic]) for topic, place in starts.items()}
     waiting = {topic: place for topic, place in start.items() if topic in stores and topic not in end}
-    return Step(waiting | end, sum(shares.values()), tuple(losses))
+    return Step(waiting | end, tuple(losses))
 
 
 def is_trimmed(loss: Loss, store: Stored) -> bool:
