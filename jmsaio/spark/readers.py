@@ -53,7 +53,6 @@ class TaskReader:
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task's ranges as Arrow batches. Runs in the task."""
         if partition.value is None:  # Spark starts one task if there is nothing to read
             return iter(())
         return read_ranges(self._options, partition.value, to_arrow_schema(self._schema, timezone="UTC"))

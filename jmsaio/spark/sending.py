@@ -118,7 +118,6 @@ class Sending:
                 raise _refused(row.number, outlet.topic, error) from error
 
     async def finish(self) -> list[Sent]:
-        """Wait until every row is confirmed or rejected; return the number of rows sent, by topic."""
         while self._outlets:
             await self._end(next(iter(self._outlets)))
         if self._errors:
@@ -165,7 +164,6 @@ class Sending:
         return outlet
 
     def _resolve(self, row: OutgoingRow) -> tuple[str, str | None, bool]:
-        """Return the topic of a row, the subscription if its destination is a queue, and whether it sends by group."""
         try:
             destination = parse_destination_text(row.destination)
             resolved = resolve(destination, self.configuration.system_namespace)

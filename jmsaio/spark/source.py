@@ -37,7 +37,6 @@ class JmsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return ``jms``."""
         return "jms"
 
     def schema(self) -> str:
@@ -62,7 +61,6 @@ class JmsSource(DataSource):
         return StreamReader(self._chosen(Use.READ_STREAM, schema), schema)
 
     def _chosen(self, use: Use, schema: StructType) -> SourceOptions:
-        """Return the options of a read, with the columns and the schema of its values."""
         from jmsaio.spark.readers import check_destination
 
         options = choose_columns(parse_options(self.options, use), schema)

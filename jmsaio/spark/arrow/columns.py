@@ -87,7 +87,6 @@ class RowBatches:
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
 
     def fields(self) -> frozenset[str]:
-        """Return the fields of raw rows from which the columns are built."""
         self.batch(none := _NoRows(0, ()))
         return frozenset(none.requested)
 

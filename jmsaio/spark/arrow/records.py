@@ -59,7 +59,6 @@ _WHOLE: Final = "BIGINT, INT, SMALLINT or TINYINT"
 
 
 def names_of(kind: Type) -> str:
-    """Return Spark's names of the types that a written column of this type can have."""
     return _WHOLE if kind in (Type.INT, Type.LONG) else kind.value
 
 
@@ -258,7 +257,6 @@ class RecordMaker:
             yield _row_of((destination, record, number, producer))
 
     def _heads(self, columns: Mapping[str, pa.Array], rows: int, now: int) -> Iterator[OutgoingRecord]:
-        """Return the head of each row. Iterating raises MessageFormatError at one that is invalid."""
         names = [name for name in _HEAD if name in columns]
         own = [name for name in _OWN if name in columns]
         cells = [_numbers(columns[name]) for name in names] + [columns[name].is_valid().to_pylist() for name in own]
@@ -299,7 +297,6 @@ class RecordMaker:
         return record
 
     def _body(self, cells: Mapping[str, Any]) -> tuple[str, bytes | None]:
-        """Return the kind of message, and its data unless it is a text."""
         kind, text, data = cells.get("body_type"), cells["text"], cells["bytes"]
         if cells["body_json"] is not None:
             if text is not None:

@@ -79,7 +79,6 @@ class ValueColumn:
 
 
 def _fitted(value: Any, kind: pa.DataType) -> Any:
-    """Convert a value to Arrow's form of a type; raise MessageFormatError if it does not fit."""
     if value is None:
         return None
     if pa.types.is_struct(kind) and isinstance(value, dict):

@@ -127,7 +127,6 @@ def _same_keys(column: pa.MapArray | None) -> tuple[tuple[str, ...], pa.Array] |
 
 
 def flat_map(column: pa.MapArray) -> tuple[list[int], pa.Array, pa.Array]:
-    """Return the offsets of the rows of a column, and the keys and items of all rows."""
     offsets = column.offsets.to_pylist()
     first, last = offsets[0], offsets[-1]
     return offsets, column.keys.slice(first, last - first), column.items.slice(first, last - first)
@@ -177,7 +176,6 @@ def read_properties(texts: Texts, words: Texts) -> Properties:
 
 
 def _are_of_type(texts: Sequence[str], word: str | None) -> bool:
-    """Return True if all texts of a property fit the type of a word; None is a string."""
     if word is None:
         return True
     try:

@@ -33,7 +33,6 @@ class Finding:
 
 
 def check_driver() -> list[Finding]:
-    """Check what needs no session: Java, and the packages of this interpreter."""
     packages = json.loads(_probe({}, 0.0)(0))["packages"]
     return [_check_java(), *(check_package(name, packages[name], "here") for name in _OLDEST)]
 

@@ -193,7 +193,6 @@ def _outgoing(frame: DataFrame, targets: Sequence[ReplayTarget], same: list[str]
 
 
 def select_rows(frame: DataFrame, selector: str) -> DataFrame:
-    """Return the rows that match a selector, which is evaluated in the tasks; raise InvalidSelectorError here."""
     Selector(selector)  # raises here, not in a task
     matches = partial(_matches, selector)
     selected = f.udf(matches, "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas

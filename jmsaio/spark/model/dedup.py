@@ -85,7 +85,6 @@ class Sent:
 
 
 def check_tasks(producers: Iterable[Iterable[str]]) -> None:
-    """Check that no producer had rows in two tasks, whose order is undefined: some can be lost."""
     for name, tasks in Counter(chain.from_iterable(map(set, producers))).items():
         if tasks > 1:
             raise IllegalArgumentError(

@@ -25,7 +25,6 @@ class Place(NamedTuple):
     batch: int = 0
 
     def __str__(self) -> str:
-        """Return ``ledger:entry``, followed by ``:batch`` unless it is 0."""
         text = f"{self.ledger}:{self.entry}"
         return f"{text}:{self.batch}" if self.batch else text
 

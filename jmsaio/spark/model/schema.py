@@ -101,7 +101,6 @@ def find_column(name: str) -> Column | None:
 
 
 def columns_of(body: Body) -> tuple[Column, ...]:
-    """Return the columns of a reader that names none."""
     return tuple(column for column in COLUMNS if body is not column.left_out and not column.on_request)
 
 

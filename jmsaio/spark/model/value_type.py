@@ -121,7 +121,6 @@ def _fields(tree: Mapping[str, Any], named: dict[str, str | _Nested]) -> dict[st
 
 
 def _wider(one: str | _Nested, other: str | _Nested) -> str | _Nested:
-    """Return the type that has the values of both types. Raises LookupError if there is none."""
     if one == other:
         return one
     if isinstance(one, _Nested) and isinstance(other, _Nested) and one.word == other.word:

@@ -96,7 +96,6 @@ def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
 
 
 def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[str, str]]:
-    """Split options into the source's own and the connection's, each by its written name."""
     own: dict[str, str] = {}
     connection: dict[str, str] = {}
     for name, text in options.items():
@@ -161,7 +160,6 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
 
 
 def written_name(name: str) -> str | None:
-    """Return the spelling of an option's name in ``jmsaio.config``, given in any case; None for an unknown option."""
     for start in MAPS:
         if name.lower().startswith(start.lower()):
             return start + name[len(start) :]

@@ -34,8 +34,6 @@ def refuse(name: str, value: str, why: str) -> ConfigurationError:
 
 
 def number(high: int = _LARGEST) -> Reader:
-    """Return a reader of whole numbers from 1 to ``high``. It raises ValueError with the reason for any other text."""
-
     def read(text: str) -> int:
         if _NUMBER.fullmatch(text.strip()) is None or not 1 <= int(text) <= high:
             raise ValueError("must be a whole number, at least 1" + (f" and at most {high}" if high < _LARGEST else ""))
@@ -45,8 +43,6 @@ def number(high: int = _LARGEST) -> Reader:
 
 
 def one_of(words: Mapping[str, object]) -> Reader:
-    """Return a reader of words, in any case, that returns the value of the word."""
-
     def read(text: str) -> object:
         word = text.strip().lower()
         if word not in words:
@@ -65,7 +61,6 @@ def word_of(words: type[enum.Enum]) -> Reader:
 
 
 def word_or_number(text: str) -> str | int:
-    """Parse a whole number from 0; return any other text in lower case."""
     word = text.strip().lower()
     return int(word) if _NUMBER.fullmatch(word) is not None and int(word) <= _LARGEST else word
 

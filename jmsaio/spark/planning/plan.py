@@ -74,7 +74,6 @@ class Stored:
         return sum(ledger.bytes for ledger in self.ledgers) // entries if entries else None
 
     def before(self, place: Place, entries: int) -> Place:
-        """Return the place ``entries`` before ``place``, or the start."""
         for ledger in reversed(self.ledgers):
             if ledger.id > place.ledger:
                 continue
@@ -199,7 +198,6 @@ def _cut(whole: Range, entries: int, pieces: int) -> Iterator[Range]:
     before = [0, *accumulate(run.entries for run in runs)]  # entries before each run
 
     def place(number: int) -> Place:
-        """Return the place of the entry with a number in the range."""
         index = bisect_right(before, number) - 1
         return Place(runs[index].ledger, runs[index].first + number - before[index])
 

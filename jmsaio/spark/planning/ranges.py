@@ -45,7 +45,6 @@ class Range:
 
     @property
     def stop(self) -> EntryId:
-        """First entry after the range."""
         return self.end.ledger, self.end.entry + (self.end.batch > 0)
 
     def runs(self) -> list[EntryRun]:
@@ -179,7 +178,6 @@ class RangeCheck:
         return index
 
     def _step(self, place: Place, size: int, index: int, wanted: list[int]) -> Gap | None:
-        """Accept or drop any record, end at it, or return the gap before it."""
         here = (place.ledger, place.entry)
         is_next = here == (self._seen[0], self._seen[1] + 1)
         if place <= self.last:
@@ -214,7 +212,6 @@ class RangeCheck:
         return self._gap(self._range.end)
 
     def accept(self, gap: Gap) -> None:
-        """Give up the entries of a gap."""
         self._given_up.append((self.last, gap.end))
         ledger, entry = self._range.stop if gap.end >= self._range.end else gap.end[:2]
         self._seen = max(self._seen, (ledger, entry - 1))

@@ -212,7 +212,6 @@ class RangeReading:
         return max(1, min(self._config.receiver_queue_size, self._options.batch_bytes // max(size, 1)))
 
     async def _fit_queue(self) -> None:
-        """Replace the reader if the records' size differs greatly from the expected one."""
         fitting = self._fitting_queue()
         if not self._check.done and not self._queue / 4 < fitting < self._queue * 4:
             await self._outage.wait(self._reopen)

@@ -80,8 +80,6 @@ class StreamCursor:
         return begun
 
     async def find_existing(self, topics: Iterable[str]) -> set[str]:
-        """Return the topics that have the subscription; each is checked until it was found."""
-
         async def one(topic: str) -> None:
             with suppress(NotFoundError):
                 if self.subscription in (await self.admin.stats(topic)).subscriptions:
@@ -277,7 +275,6 @@ class StreamPlanner:
         return () if self._cursor is None else await self._cursor.find_existing(start)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored]) -> bool:
-        """Return True if ``minEntriesPerTrigger`` entries wait, or ``maxTriggerDelay`` has passed since a batch."""
         now, minimum = self._clock.steady(), self.options.min_entries_per_trigger
         if self._begun is None:
             self._begun = now

@@ -111,7 +111,6 @@ class Outage:
             _log.warning("the broker answers again after %.0f s", seconds)
 
     def shown(self) -> dict[str, Any] | None:
-        """Return the current outage as JSON: ``seconds`` since its first error, and newest ``reason``; None without."""
         if self._since is None:
             return None
         return {"seconds": round(asyncio.get_running_loop().time() - self._since, 1), "reason": self._reason}
