@@ -27,7 +27,7 @@ import anyio
 
 from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.transport.clock import Clock, clock_of
-from jmsaio.transport.pulsar.native.binding.handles import ClosableClientHandle, ClosableHandle
+from jmsaio.transport.pulsar.native.binding.handles import ClientHandle, ClosableHandle
 from jmsaio.transport.pulsar.native.binding.results import OK, translate
 
 #: Seconds that a cancelled opening waits for its pending operation.
@@ -256,7 +256,7 @@ def _succeeded(answer: tuple[object, ...]) -> bool:
 class NativeClient:
     """Closes one ``_pulsar.Client`` once: at exit if nobody did, as its threads would call into a dead interpreter."""
 
-    def __init__(self, native: ClosableClientHandle) -> None:
+    def __init__(self, native: ClientHandle) -> None:
         self.native = native
         self._done: Callable[[], object] | None = None
         self._asked = threading.Event()
@@ -267,7 +267,6 @@ class NativeClient:
         holds_native(self)
 
     def close(self, done: Callable[[], object] = ignore) -> threading.Thread:
-        """Close in a separate thread, and return that thread; the first call's ``done`` is called in it."""
         if self._done is None:
             self._done = done
             self._asked.set()

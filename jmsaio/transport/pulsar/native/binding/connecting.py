@@ -215,7 +215,6 @@ class Probe:
             await asyncio.sleep(_PAUSE)
 
     async def refusal(self) -> JMSError | None:
-        """Return why this client can't connect now (see ``error``), if this can be found within a second."""
         await self._check_all(min(_SOON, self._timeout))
         return self.error
 
@@ -239,7 +238,6 @@ class Probe:
             await asyncio.sleep(_LONG_PAUSE)
 
     async def explain(self, error: JMSError) -> JMSError:
-        """Return an error with its cause if no address is reachable, and this can be found within a second."""
         refused = await self.refusal()
         if refused is not None:
             return again(str(error), refused)

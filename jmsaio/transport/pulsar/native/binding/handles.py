@@ -70,11 +70,7 @@ class SettlingHandle(Protocol):
     def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None: ...
 
 
-class SettlingConsumerHandle(ClosableHandle, SettlingHandle, Protocol):
-    """A consumer that only settles records."""
-
-
-class ConsumerHandle(SettlingConsumerHandle, LinkedHandle, Protocol):
+class ConsumerHandle(ClosableHandle, SettlingHandle, LinkedHandle, Protocol):
     """``_pulsar.Consumer``. The receive with a time limit raises ``_pulsar.Timeout``."""
 
     def receive_async(self, callback: OnMessage, /) -> None: ...
@@ -101,15 +97,13 @@ class ProducerHandle(ClosableHandle, LinkedHandle, Protocol):
     def last_sequence_id(self) -> int: ...
 
 
-class ClosableClientHandle(Protocol):
-    """A client; ``close`` waits until its threads have ended, and raises ``_pulsar.PulsarException``."""
+class ClientHandle(Protocol):
+    """``_pulsar.Client``. The ``v2`` methods call back with the opened object, or with a ``_pulsar.Error``.
+
+    ``close`` waits until its threads have ended, and raises ``_pulsar.PulsarException``.
+    """
 
     def close(self) -> None: ...
-
-
-class SubscribingClientHandle(Protocol):
-    """The methods of a client that look up partitions, subscribe and read; configurations are those of ``_pulsar``."""
-
     def get_topic_partitions_async(self, topic: str, callback: Callable[[Result, Sequence[str]], None], /) -> None: ...
     def subscribe_async_v2(
         self, topic: object, subscription: str, configuration: object, callback: Callable[..., None], /
@@ -117,9 +111,4 @@ class SubscribingClientHandle(Protocol):
     def create_reader_async_v2(
         self, topic: str, start: MessageIdHandle, configuration: object, callback: Callable[..., None], /
     ) -> None: ...
-
-
-class ClientHandle(ClosableClientHandle, SubscribingClientHandle, Protocol):
-    """``_pulsar.Client``. The ``v2`` methods call back with the opened object, or with a ``_pulsar.Error``."""
-
     def create_producer_async_v2(self, topic: str, configuration: object, callback: Callable[..., None], /) -> None: ...

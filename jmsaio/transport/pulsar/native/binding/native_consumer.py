@@ -245,7 +245,6 @@ class NativeConsumer:
             self._timer = self._bridge.loop.call_at(self._check_due, self._check)
 
     def _cancel_check(self) -> None:
-        """Discard a found message and cancel the check of the armed receive: the queue is emptied or closed."""
         self._found = self._check_due = None
         if self._timer is not None:
             self._timer.cancel()

@@ -134,7 +134,6 @@ class Pipe:
         return _identity(self.reading) == self.identity
 
     def close(self) -> None:
-        """Close the reading end. Remaining writers receive an error."""
         if _identity(self.reading) == self.identity:
             os.close(self.reading)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
     from jmsaio.transport.pulsar.native.binding.native_consumer import BatchAcker, NativeConsumer
 
+#: A text, or several.
+Text = TypeVar("Text")
 #: Identifies a persistent record in a cluster, however its topic was subscribed to: ledger, entry, index in the batch.
 RecordKey = tuple[int, int, int]
 #: Approximate bytes of a record besides its payload.
@@ -73,14 +75,17 @@ class PulsarRecord:
             return None
         return payload
 
+    def _decoded(self, read: Callable[[], Text], what: str) -> Text:
+        try:
+            return read()
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"{what} of {self.message_id} is not UTF-8: {error}", self) from error
+
     @property
     def properties(self) -> Mapping[str, str]:
         properties = self._properties
         if properties is None:
-            try:
-                properties = self._properties = self.native.properties()
-            except UnicodeDecodeError as error:
-                raise MalformedMessageError(f"a property of {self.message_id} is not UTF-8: {error}", self) from error
+            properties = self._properties = self._decoded(self.native.properties, "a property")
         return properties
 
     def get(self, name: str, /) -> str | None:
@@ -95,10 +100,7 @@ class PulsarRecord:
     @property
     def key(self) -> str | None:
         """Partition key; None also for an empty one, which pulsar-client does not distinguish."""
-        try:
-            return self.native.partition_key() or None
-        except UnicodeDecodeError as error:
-            raise MalformedMessageError(f"the key of {self.message_id} is not UTF-8: {error}", self) from error
+        return self._decoded(self.native.partition_key, "the key") or None
 
     @property
     def event_time(self) -> int:
@@ -142,12 +144,7 @@ class PulsarRecord:
 
     @property
     def producer_name(self) -> str | None:
-        try:
-            return self.native.producer_name() or None
-        except UnicodeDecodeError as error:
-            raise MalformedMessageError(
-                f"the producer's name of {self.message_id} is not UTF-8: {error}", self
-            ) from error
+        return self._decoded(self.native.producer_name, "the producer's name") or None
 
     @property
     def schema_version(self) -> bytes | None:

@@ -26,8 +26,6 @@ from jmsaio.transport.pulsar.native.binding.handles import Result
 OK = 0
 #: Code of a request whose connection broke before its answer; pulsar-client's Python part has no name for it.
 DISCONNECTED = 46
-#: Names of the results of a request whose connection broke, or that had none.
-_UNCONNECTED = ("Disconnected", "NotConnected")
 _Result = _pulsar.Result
 #: Codes of requests that ended without an answer of the broker.
 NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
@@ -80,8 +78,7 @@ def translate(result: Result, what: str, detail: str = "") -> JMSError:
 
 
 def passes(error: JMSError) -> bool:
-    """Return whether an error from ``translate`` is transient, so that a retry makes sense."""
-    return error.error_code in PASSING or error.error_code in _UNCONNECTED
+    return error.error_code in (*PASSING, "Disconnected", "NotConnected")
 
 
 def translate_send(result: Result, what: str, alone: bool) -> JMSError:

@@ -28,7 +28,6 @@ from jmsaio.transport.pulsar.native.binding.handles import (
     ConsumerHandle,
     MessageHandle,
     MessageIdHandle,
-    SettlingConsumerHandle,
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.consumers.native_consumers import NativeConsumers
@@ -43,7 +42,7 @@ class LateAcker:
     """Settles the records of a closed consumer, through another one."""
 
     _bridge: Bridge
-    _open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]]
+    _open_consumer: Callable[[], Awaitable[ConsumerHandle]]
     _what: str
     _timeout: float  # seconds to close that consumer
     _waits: bool = False  # for ``pass_to``: an exclusive subscription allows no second consumer
@@ -148,7 +147,6 @@ class Pausing:
         self.size = self._usual_size = queue_size(self._subscription, 1)
 
     def sized(self) -> None:
-        """Update the queue size after an increase of the number of native consumers."""
         self.size = self._usual_size = queue_size(self._subscription, len(self._native_consumers))
 
     async def stop(self, timeout: float, *, briefly: bool = False) -> None:
@@ -193,7 +191,6 @@ class Pausing:
             self._bridge.loop.call_soon(self._woken)
 
     async def drain(self, timeout: float) -> None:
-        """Wait until late acknowledgements are sent. Raises JMSError if they can't be: the messages are redelivered."""
         if not self._ackers:
             return
         deadline = self._bridge.loop.time() + timeout

@@ -246,7 +246,6 @@ class PulsarReader:
         return f"read {self._topic} from publish time {time} ms"
 
     async def _first_since(self, time: int, timeout: float) -> WireId | None:
-        """Seek; return the id of the first record once it has arrived, None if there is none."""
         self._since, self._last = time, None
         self._records.forget()
         self._native_consumer.discard()

@@ -65,7 +65,7 @@ class PulsarReceiver:
             bridge, subscription, self._unacked, self._natives, share,
             lambda topic, size: subscribe(self.subscription, topic, size), self._woken,
         )  # fmt: skip
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []  # to be ended when it is closed
         self._closed = False
 
     def __repr__(self) -> str:
@@ -104,10 +104,6 @@ class PulsarReceiver:
     @property
     def closed(self) -> bool:
         return self._closed
-
-    def owns(self, task: asyncio.Task[None]) -> None:
-        """Register a task to be ended when the receiver is closed."""
-        self._tasks.append(task)
 
     def _woken(self) -> None:
         if not self._closed and self._bridge.failure is None:
@@ -241,7 +237,7 @@ class PulsarReceiver:
         self._on_closed(self)
         if self._bridge.forked:
             return
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
         deadline = self._bridge.loop.time() + timeout
         deleted = False
@@ -273,7 +269,7 @@ class PulsarReceiver:
             closing = self._natives.close()
             self._unacked.release()
         await self._pausing.aclose(deadline - self._bridge.loop.time())
-        await end(self._tasks, deadline - self._bridge.loop.time())
+        await end(self.tasks, deadline - self._bridge.loop.time())
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         except JMSError:

@@ -25,10 +25,10 @@ from jmsaio.transport.pulsar.admin.paths import subscribing
 from jmsaio.transport.pulsar.dead_letters import DeadLetters, LetterSubscriptions
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, close_late, ignore
 from jmsaio.transport.pulsar.native.binding.handles import (
+    ClientHandle,
     ConsumerHandle,
     MessageIdHandle,
     ReaderHandle,
-    SubscribingClientHandle,
 )
 from jmsaio.transport.pulsar.native.binding.native_log import Attempts, ask_again
 from jmsaio.transport.pulsar.native.binding.options import consumer_configuration, native_position
@@ -75,7 +75,7 @@ class Subscriber:
     """Opens receivers for one transport."""
 
     bridge: Bridge
-    client: SubscribingClientHandle
+    client: ClientHandle
     timeout: float  # seconds for one request
     open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]  # for dead letters
     share: Share  # bytes prefetched by the receivers
@@ -108,7 +108,7 @@ class Subscriber:
                 topics = [name for names in lists for name in names]
                 await self._add(receiver, subscription, topics)
                 if topics != list(subscription.topics) and subscription.config.auto_update_partitions:
-                    receiver.owns(self.bridge.task(self._grow(receiver)))
+                    receiver.tasks.append(self.bridge.task(self._grow(receiver)))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await receiver.aclose(1.0)

@@ -24,7 +24,7 @@ from jmsaio.errors import (
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, ignore, open_together
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, close_late, open_together
 from jmsaio.transport.pulsar.native.binding.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.binding.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.native.producers.partition_producer import PartitionProducer
@@ -83,7 +83,7 @@ class PulsarSender:
         natives = await open_together(map(self._open_producer, partitions))
         if self._closed:
             for native in natives:
-                native.close_async(ignore)
+                close_late(native)
             return
         options = self._options
         for native, name in zip(natives, partitions, strict=True):
@@ -116,7 +116,9 @@ class PulsarSender:
             self._refuse(transaction)
         if self._refusal is not None:
             raise self._unsent(self._refusal)
-        payload, size = record.payload, record.characters or _characters(record.properties)
+        payload, properties, size = record.payload, record.properties, record.characters
+        if not size:
+            size = len("".join(properties)) + len("".join(properties.values()))  # faster than sums
         if payload is not None:
             size += len(payload)
         message = self._build(record)
@@ -249,7 +251,3 @@ class PulsarSender:
         for reporting in [producer.abandon("the sender was closed") for producer in self._partition_producers]:
             yield from reporting
         self._window.close()
-
-
-def _characters(properties: Mapping[str, str]) -> int:
-    return len("".join(properties)) + len("".join(properties.values()))  # faster than sums

@@ -145,7 +145,6 @@ class Settled:
         return Repeat.DUPLICATE if crossed else Repeat.REDELIVERED
 
     def has(self, entry: EntryId) -> bool:
-        """Return whether records of an entry were acknowledged here, or are being: call ``fold`` before."""
         return entry in self._complete or entry in self._parts or entry in self.open
 
     def was_moved_back(self, key: RecordKey) -> None:
@@ -161,13 +160,6 @@ class Settled:
         for entry, published, bits in parts:
             before = self._moved.pop(entry, (published, 0))
             self._moved[entry] = (published, bits | (before[1] if before[0] == published else 0))
-
-    def clear(self) -> None:
-        self.recent.clear()
-        self.open.clear()
-        self._parts.clear()
-        self._moved.clear()
-        self._complete.clear()
 
 
 #: Seconds that the acknowledgements of a batch wait for its last record.
@@ -208,12 +200,11 @@ class AckGrouping:
                 whole = batch.whole()
                 native_consumer.settling.acknowledge_async(whole, None)
                 settled[native_consumer].complete(batch, whole, now)
-            elif batch.parts:
-                batch.parts.append(record.native)
             else:
+                if not batch.parts:
+                    self._waiting[batch] = native_consumer
+                    self._delays.add(batch, HOLD)
                 batch.parts.append(record.native)
-                self._waiting[batch] = native_consumer
-                self._delays.add(batch, HOLD)
 
     def expect(self, record: PulsarRecord) -> None:
         """Acknowledge a record when it arrives again: now pulsar-client would acknowledge its whole entry."""
@@ -246,6 +237,6 @@ class AckGrouping:
             self.last = self._bridge.loop.time()
 
     def forget(self, native_consumer: NativeConsumer) -> None:
-        self.settled[native_consumer].clear()
+        self.settled.pop(native_consumer, None)
         for batch in [one for one, owner in self._waiting.items() if owner is native_consumer]:
             del self._waiting[batch]

@@ -303,7 +303,6 @@ class UnackedTracker:
         self._step(record, event)
 
     def _without_early(self, taken: list[PulsarRecord], delayed: DelayedRecords) -> list[PulsarRecord]:
-        """Keep records that arrived before their delivery time, uncounted, until then; return the others."""
         due = []
         for record in taken:
             when = delayed.due(record)
@@ -375,7 +374,6 @@ class UnackedTracker:
     # settling
 
     def acknowledge(self, records: Iterable[object], event: RecordEvent = RecordEvent.ACKNOWLEDGED) -> None:
-        """Acknowledge records; anything else than unsettled ones is ignored."""
         states, reread, moved = self._states, self._reread, self._moved
         settled = []
         for record in records:
@@ -479,7 +477,6 @@ class UnackedTracker:
     # redelivery
 
     def _due(self, records: list[PulsarRecord]) -> None:
-        """Redeliver records whose delay is over: by the broker, or from here on ordered subscriptions."""
         if self._bridge.failure is not None:
             return
         waiting = [record for record in records if self._states.get(record) in (RETURNED, EARLY)]
@@ -649,7 +646,6 @@ class UnackedTracker:
         self._others.stopped(self, self.records)
 
     def resume(self, *, acknowledged: bool) -> None:
-        """Handle the reopening of the native consumers, which might have sent acknowledgements made meanwhile."""
         if acknowledged:
             self.acks.passed()
         self.acks.interruption.opened = self._bridge.loop.time()

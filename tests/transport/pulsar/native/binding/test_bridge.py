@@ -327,7 +327,8 @@ class Client:
 
 
 def test_closed_once_in_a_daemon_thread() -> None:
-    native, done = Client(), threading.Event()
+    native: Any = Client()
+    done = threading.Event()
     client = NativeClient(native)
     thread = client.close(done.set)
     assert client.close() is thread
@@ -339,13 +340,14 @@ def test_closed_once_in_a_daemon_thread() -> None:
 
 
 def test_a_close_that_fails_is_a_close() -> None:
+    native: Any = Client(_pulsar.AlreadyClosed("x"))
     done = threading.Event()
-    NativeClient(Client(_pulsar.AlreadyClosed("x"))).close(done.set).join(5)
+    NativeClient(native).close(done.set).join(5)
     assert done.is_set()
 
 
 def test_what_nobody_closed_is_closed_at_exit() -> None:
-    native = Client()
+    native: Any = Client()
     client = NativeClient(native)
     others = {key: value for key, value in bridge_module._OPEN.items() if value is not client}
     for key in others:

@@ -54,7 +54,8 @@ class Desk:
 
     def __attrs_post_init__(self) -> None:
         broker = f"pulsar://{uuid.uuid4()}"  # receivers of the same one count redeliveries together
-        self.subscriber = Subscriber(self.bridge, self, HANG, no_sender, Share(BYTES), no_letters, broker)
+        client: Any = self
+        self.subscriber = Subscriber(self.bridge, client, HANG, no_sender, Share(BYTES), no_letters, broker)
 
     def get_topic_partitions_async(self, topic: str, callback: Callable[..., None]) -> None:
         callback(OK, [topic])

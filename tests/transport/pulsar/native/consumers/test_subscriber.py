@@ -208,7 +208,8 @@ async def no_sender(topic: str, options: SenderOptions) -> Sender:
 async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     """It would take records although it is stopped, and could not be resumed."""
     topics = [f"persistent://public/default/t-partition-{number}" for number in range(2)]
-    bridge, client = Bridge(), FakeClient()
+    bridge = Bridge()
+    client: Any = FakeClient()
     subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_letters)
     receiver = PulsarReceiver(

@@ -300,13 +300,15 @@ def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
     assert len(known.open) == 3
 
 
-def test_after_clear_no_record_is_known_as_settled() -> None:
-    known = Settled()
+async def test_after_forget_no_record_is_known_as_settled() -> None:
+    desk = Desk(True)
+    known = desk.acks.settled[desk.native_consumer]
     known.begin(BatchAcker(1, 3, -1, 4, 1))
     acknowledge(known, 1)
     known.fold()
     acknowledge(known, 2)
-    known.clear()
+    desk.acks.forget(desk.native_consumer)
+    known = desk.acks.settled[desk.native_consumer]
     assert [look_up(known, entry) for entry in (1, 2, 3)] == [Repeat.NOTHING] * 3
     assert not known.open
 
