@@ -309,11 +309,11 @@ class PulsarTransport:
             return
         deadline = self._bridge.loop.time() + timeout
         share = max(0.0, timeout * 0.8)
-        closed: asyncio.Future[None] = self._bridge.loop.create_future()
+        closed = asyncio.Event()
 
         def ended() -> None:
             self._bridge.retained.clear()
-            self._bridge.post(_resolve, closed)
+            self._bridge.post(closed.set)
 
         try:
             try:
@@ -324,7 +324,7 @@ class PulsarTransport:
                 self._bridge.close()
                 self._owned.close(ended)
             await self._bridge.all_ended(deadline - self._bridge.loop.time())
-            await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
+            await wait_for(closed.wait(), max(0.1, deadline - self._bridge.loop.time()))
             self._bridge.release()
             self._client = self._subscriber.client = Released()
         finally:
@@ -345,8 +345,3 @@ async def _first(opening: Coroutine[Any, Any, Opened], checking: Coroutine[Any, 
         with anyio.CancelScope(shield=True):
             await asyncio.wait({check})
     return check.result()
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)

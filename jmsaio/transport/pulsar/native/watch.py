@@ -77,8 +77,7 @@ class Question:
 
     @property
     def answered(self) -> bool:
-        """Whether the broker has answered, even with a refusal."""
-        return self.result is not None and self.result not in NO_ANSWER
+        return self.result is not None and self.result not in NO_ANSWER  # a refusal is an answer
 
 
 @attrs.define(eq=False)
@@ -327,14 +326,11 @@ class MissingReceivers:
             self.report(LinkChange(str(error), error, receiver=receiver))
 
 
-def _lost_topics(receiver: PulsarReceiver) -> set[str]:
-    return {str(native.topic()) for native in receiver.natives if not native.is_connected()}
-
-
 def _refusal(receiver: PulsarReceiver, missing: Missing) -> Refusal | None:
     subscription = receiver.subscription
     denied = NATIVE_LOG.refusals_of_topics(missing.log)
-    for topic in _lost_topics(receiver) if subscription.pattern is None else (None,):
+    lost = (str(native.topic()) for native in receiver.natives if not native.is_connected())
+    for topic in lost if subscription.pattern is None else (None,):
         found = NATIVE_LOG.refusal(missing.log, topic, subscription.name, "consumer") or denied.get(topic or "")
         if found is not None:
             return found

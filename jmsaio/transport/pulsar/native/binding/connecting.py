@@ -166,7 +166,7 @@ class Probe:
         return any(cause in (ACCEPTED, MUTE) for cause in self._causes.values())
 
     async def hopeless(self) -> JMSError:
-        """Return an error once no address can ever be used by this client; until then, check again, log the causes."""
+        """Return an error once no address can ever be used by this client; until then, log the causes."""
         self._begin = anyio.current_time()
         await asyncio.sleep(_PATIENCE)
         async with anyio.create_task_group() as group:
@@ -180,7 +180,6 @@ class Probe:
         return await self.failure()
 
     async def _report(self) -> None:
-        """Log why the broker is unreachable: soon if no address accepts connections, then repeatedly."""
         await asyncio.sleep(_PAUSE)
         if self._reached:  # it might only be slow
             await asyncio.sleep(_LONG_PAUSE)

@@ -251,7 +251,6 @@ class NativeConsumer:
             self._timer = None
 
     def _check(self) -> None:
-        """Check the queue for a message that was not reported to the armed receive; deliver one that was held."""
         self._timer = None
         if self._check_due is None or self._bridge.failure is not None:
             return

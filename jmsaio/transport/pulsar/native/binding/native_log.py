@@ -361,7 +361,6 @@ class Attempts(Generic[Opened]):
         return next((future for future in self._waiting if future in done), None)
 
     async def _answer(self, position: int) -> asyncio.Future[Opened] | None:
-        """Return the first answered attempt; None if the last one, begun at a log ``position``, was refused or late."""
         end = self.bridge.loop.time() + ATTEMPT
         while self.bridge.loop.time() < end:
             answered = await self._first(_ANSWER)

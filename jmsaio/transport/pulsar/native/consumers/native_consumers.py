@@ -74,7 +74,6 @@ class PatternConsumer:
         callback(result)
 
     def close_async(self, callback: OnResult, /) -> None:
-        """Close it, and keep it until pulsar-client's requests for it have ended."""
         if not self._closed:
             self._closed = True
             self._bridge.retain(self, _REQUESTS * self._timeout)
@@ -126,9 +125,8 @@ class NativeConsumers:
         return [native_consumer.topic for native_consumer in self._all if native_consumer.topic is not None]
 
     def of_topic(self, topic: str) -> NativeConsumer | None:
-        """Return the consumer of a topic; a pattern's consumer counts for all topics of its namespace."""
         pattern = self._subscription.pattern
-        if pattern is not None:  # its topics are not known
+        if pattern is not None:  # its topics are not known: it counts for all of its namespace
             same = pattern.rpartition("/")[0] == topic.rpartition("/")[0]
             return self._all[0] if same and self._all else None
         return next((native_consumer for native_consumer in self._all if native_consumer.topic == topic), None)

@@ -60,7 +60,6 @@ class LateAcker:
             self._task = self._bridge.task(self._run())
 
     def pass_to(self, native: SettlingHandle) -> bool:
-        """Send queued acknowledgements through a reopened consumer; return whether there were any."""
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             native.acknowledge_async(message, None)
@@ -84,7 +83,6 @@ class LateAcker:
         return task is None or await wait_for(asyncio.wait([task]), deadline - self._bridge.loop.time())
 
     async def aclose(self, timeout: float) -> None:
-        """Wait as ``drained``; records whose acknowledgements were not sent are redelivered."""
         if not await self.drained(timeout) and self._task is not None:
             self._task.cancel()
 
@@ -210,7 +208,6 @@ class Pausing:
     # reopening with another queue
 
     def check_sizes(self) -> None:
-        """Check each native consumer's first message, so that its size is known before the application receives."""
         if self.stopped or self.waiting:
             return
         for native_consumer in self._native_consumers:

@@ -114,7 +114,6 @@ class StoredRecords:
         return WireId(ledger, of, partition, index)
 
     def _known(self, natives: Sequence[MessageHandle], start: int, first: WireId) -> int:
-        """Count the messages, from the one at ``start`` with the id ``first``, that are certainly consecutive."""
         count = min(self._size - first.batch_index, len(natives) - start)
         if count < 2:
             return 1
@@ -234,24 +233,22 @@ class PulsarReader:
         If the connection breaks before the first record arrives, pulsar-client silently continues with the latest one.
         So the seek is repeated until it finds the same record twice.
         """
+        what = f"read {self._topic} from publish time {time} ms"
         try:
             with anyio.fail_after(max(0.0, timeout)):
-                last = await self._first_since(time, timeout)
-                while (first := await self._first_since(time, timeout)) != last:
+                last = await self._first_since(time, what, timeout)
+                while (first := await self._first_since(time, what, timeout)) != last:
                     last = first
         except TimeoutError:
-            raise OperationTimeoutError(f"{self._from(time)}: not found within {timeout:g} s") from None
+            raise OperationTimeoutError(f"{what}: not found within {timeout:g} s") from None
 
-    def _from(self, time: int) -> str:
-        return f"read {self._topic} from publish time {time} ms"
-
-    async def _first_since(self, time: int, timeout: float) -> WireId | None:
+    async def _first_since(self, time: int, what: str, timeout: float) -> WireId | None:
         self._since, self._last = time, None
         self._records.forget()
         self._native_consumer.discard()
         seek = partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME))
         # The broker drops the reader's consumer when it moves: pulsar-client might still be reconnecting it.
-        await ask_again(self._bridge, partial(self._bridge.ask, seek, self._from(time), timeout), timeout)
+        await ask_again(self._bridge, partial(self._bridge.ask, seek, what, timeout), timeout)
         while not await self._is_at_end(timeout):
             if (native := self._native_consumer.peek()) is not None:
                 return PulsarRecord(native, self._native_consumer, 0, 0).message_id

@@ -1,7 +1,4 @@
-"""``PulsarReceiver``: records of one subscription, with one native consumer per topic or partition.
-
-Unsettled records are managed by its ``UnackedTracker``.
-"""
+"""``PulsarReceiver``: records of one subscription, with one native consumer per topic or partition."""
 
 from __future__ import annotations
 
@@ -66,10 +63,10 @@ class PulsarReceiver:
             lambda topic, size: subscribe(self.subscription, topic, size), self._woken,
         )  # fmt: skip
         self.tasks: list[asyncio.Task[None]] = []  # to be ended when it is closed
-        self._closed = False
+        self.closed = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self._unacked.count} records out"
+        state = "closed" if self.closed else f"{self._unacked.count} records out"
         return f"<PulsarReceiver {self.subscription.name}, {len(self._natives)} native consumers, {state}>"
 
     def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
@@ -101,19 +98,15 @@ class PulsarReceiver:
     def stopped(self) -> bool:
         return self._pausing.stopped
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     def _woken(self) -> None:
-        if not self._closed and self._bridge.failure is None:
+        if not self.closed and self._bridge.failure is None:
             self._pausing.check_sizes()
             self._wake()
 
     def _check(self) -> None:
         if self._bridge.failure is not None:
             self._bridge.check()
-        if self._closed:
+        if self.closed:
             raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
@@ -199,7 +192,7 @@ class PulsarReceiver:
         await self._unsubscribe(timeout)
 
     async def _unsubscribe(self, timeout: float) -> None:
-        await self._pausing.changed(timeout, abandon=self._closed)
+        await self._pausing.changed(timeout, abandon=self.closed)
         await self._pausing.resume(timeout, prefetch=False)
         await self._natives.unsubscribe(timeout)
 
@@ -229,10 +222,10 @@ class PulsarReceiver:
         await self._pausing.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        if self._closed:
+        if self.closed:
             return
         NATIVE_LOG.read()  # learn of all entries that arrived damaged until now
-        self._closed = True
+        self.closed = True
         self._unacked.close()
         self._on_closed(self)
         if self._bridge.forked:

@@ -15,13 +15,14 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 import anyio
 import attrs
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, TransportError
-from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.model.wire import WireId
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
@@ -148,8 +149,8 @@ class Rereading:
         natives: list[MessageHandle] = []
         try:
             while records := await reader.read(1000, _WAIT):
-                found = [_native(record) for record in records if record.message_id[:2] == start[:2]]
-                natives += found
+                found = [record for record in records if record.message_id[:2] == start[:2]]
+                natives += [cast(PulsarRecord, record).native for record in found]  # of this transport's reader
                 if len(found) < len(records) or len(natives) >= batch_size(natives[0].message_id()):
                     break
         finally:
@@ -161,11 +162,6 @@ class Rereading:
         text = f"{damage}; it will not be redelivered: {why}; see 'jmsaio guide reliability' for how to look at it"
         if not self.report(LinkChange(text, TransportError(text))):
             _log.error("%s", text, extra=damage.where())
-
-
-def _native(record: ReceivedRecord) -> MessageHandle:
-    assert isinstance(record, PulsarRecord)  # readers are opened by this transport
-    return record.native
 
 
 #: Prefix of the subscription names of these readers: the log distinguishes them from the application's.

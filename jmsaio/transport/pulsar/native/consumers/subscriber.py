@@ -138,7 +138,6 @@ class Subscriber:
                 raise native
 
     async def _subscribe(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
-        """Open a native consumer of a topic, or (None) of the subscription's pattern, with the usual queue size."""
         name, source = subscription.name, topic
         if topic is None:
             source, size = _pulsar.TopicRegex(subscription.pattern), queue_size(subscription, 1)

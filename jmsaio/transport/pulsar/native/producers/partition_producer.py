@@ -181,7 +181,6 @@ class PartitionProducer:
             self._settle_answered()
 
     def _settle_answered(self) -> None:
-        """Report the outcomes that have no unknown one before them."""
         while (first := next(iter(self._groups), None)) is not None and first.answer is not None:
             self._settle(first, *first.answer)
 

@@ -231,7 +231,10 @@ class PulsarSender:
         finally:
             self._on_closed(self)
             reported = in_slices(self._bridge.loop, self._report_rest())
-            closing = [] if self._bridge.forked else self._start_closing()
+            closing = [
+                self._bridge.start(producer.native.close_async, f"close the producer of {producer.topic}")
+                for producer in ([] if self._bridge.forked else self._partition_producers)
+            ]
         if self._bridge.forked:
             return
         if growth is not None:
@@ -239,12 +242,6 @@ class PulsarSender:
         with suppress(JMSError):  # the connection is lost or silent: the broker drops the producer when it notices
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         await reported
-
-    def _start_closing(self) -> list[asyncio.Future[object]]:
-        return [
-            self._bridge.start(producer.native.close_async, f"close the producer of {producer.topic}")
-            for producer in self._partition_producers
-        ]
 
     def _report_rest(self) -> Iterator[None]:
         """Report all records without an outcome, one slice per step; answers are ignored from the first step on."""

@@ -103,7 +103,6 @@ class Settled:
                     kept.popitem(last=False)
 
     def _fills(self, entry: EntryId, index: int, size: int, published: int) -> bool:
-        """Add a record of a batch; return whether the batch is now completely acknowledged."""
         before, bits = self._parts.pop(entry, (published, 0))
         bits = (bits if before == published else 0) | 1 << index
         self._parts[entry] = (published, bits)
@@ -215,9 +214,6 @@ class AckGrouping:
     def flush(self) -> None:
         self._delays.close()
         self._send(list(self._waiting))
-
-    def passed(self) -> None:
-        self.last = self._bridge.loop.time()
 
     def sent(self, last: float) -> None:
         if self.last == last:

@@ -647,7 +647,7 @@ class UnackedTracker:
 
     def resume(self, *, acknowledged: bool) -> None:
         if acknowledged:
-            self.acks.passed()
+            self.acks.last = self._bridge.loop.time()
         self.acks.interruption.opened = self._bridge.loop.time()
 
     def clear(self, moved: Callable[[str], bool]) -> None:
