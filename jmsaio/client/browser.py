@@ -196,9 +196,7 @@ class QueueBrowser(AsyncClosing):
 
     def _open(self, record: ReceivedRecord, now: int, source: RecordSource, wanted: Filter) -> Message | None:
         try:
-            if due(record, now):
-                return None
-            if wanted.rejects(record, now) is not None:
+            if due(record, now) or wanted.rejects(record, now) is not None:
                 return None
             return decode_with(record, source)
         except MalformedMessageError as error:

@@ -191,7 +191,7 @@ class JMSProducer(ProducerSettings["JMSProducer"], TypedGetters):
         self._apply(sent)
         listener = self._listener
         future = await producer._send_any(
-            destination, sent, None, None, None, None, None, UNSET if listener is None else listener, self._settings
+            destination, sent, None, (None,) * 4, UNSET if listener is None else listener, self._settings
         )
         if foreign:
             write_back(given, sent._headers())

@@ -125,10 +125,8 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
             destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
         )
         if send is None:
-            send = await self._send_any(
-                destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
-                UNSET,
-            )  # fmt: skip
+            options = (delivery_mode, priority, time_to_live, delivery_delay)
+            send = await self._send_any(destination_or_message, message, properties, options, UNSET)
         return await send
 
     publish = send  # its name in JMS 1.1
@@ -185,15 +183,12 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
             )
             if send is not None:
                 return send
-        return await self._send_any(
-            destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
-            completion_listener,
-        )  # fmt: skip
+        options = (delivery_mode, priority, time_to_live, delivery_delay)
+        return await self._send_any(destination_or_message, message, properties, options, completion_listener)
 
     async def _send_any(
         self, destination_or_message: Any, message: Any, properties: Mapping[str, Property] | None,
-        delivery_mode: DeliveryMode | None, priority: int | None, time_to_live: Duration | None,
-        delivery_delay: Duration | None, completion_listener: Any, settings: SendSettings | None = None,
+        options: tuple[Any, Any, Any, Any], completion_listener: Any, settings: SendSettings | None = None,
     ) -> PendingSend:  # fmt: skip
         """Send on the general path, which raises the errors of invalid sends; ``settings`` replace the producer's."""
         runtime = self._runtime
@@ -204,7 +199,7 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         if completion_listener is not UNSET:
             check_listener(completion_listener)
         target, given, sent, foreign = self._outgoing(destination_or_message, message, properties)
-        stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
+        stamp = self._stamp(settings or self._stamper.settings, options)
         record, tracing = encode(sent, stamp, self._schema), runtime.connection.tracing
         send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
         sends, local, transaction = runtime.sends, runtime.transaction, None
@@ -280,18 +275,10 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
             else:
                 return pooled.sender, None if local is None else local.work.handle
 
-    def _stamp(
-        self,
-        delivery_mode: DeliveryMode | None,
-        priority: int | None,
-        time_to_live: Duration | None,
-        delay: Duration | None,
-        settings: SendSettings,
-    ) -> Stamp:
-        stamper = self._stamper
-        options = settings.options(delivery_mode, priority, time_to_live, delay)
+    def _stamp(self, settings: SendSettings, options: tuple[Any, Any, Any, Any]) -> Stamp:
+        stamper, checked = self._stamper, settings.options(*options)
         self._now = now = int(stamper.wall() * 1000)
-        return stamper.stamp(now, None if settings.disable_message_id else stamper.next_id(), settings, options)
+        return stamper.stamp(now, None if settings.disable_message_id else stamper.next_id(), settings, checked)
 
     def _next_message_id(self) -> str:
         return self._stamper.next_id()

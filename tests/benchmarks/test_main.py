@@ -80,7 +80,7 @@ async def test_the_floor_carries_what_a_send_of_jmsaio_puts_on_the_wire() -> Non
         producer = await session.create_producer(queue)
         message = jmsaio.TextMessage("x", properties=typed_properties(7))
         receipt = await producer.send(message)
-    record = encode(message, producer._stamp(None, None, None, None, producer._stamper.settings))
+    record = encode(message, producer._stamp(producer._stamper.settings, (None,) * 4))
     floor = wire_properties(7, receipt.timestamp)
     assert floor.keys() == record.properties.keys()
     varying = {"JMSConnectionID", "JMSDeliveryTime", "JMSMessageId"}

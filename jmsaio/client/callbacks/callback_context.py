@@ -30,10 +30,7 @@ class CallbackKind(enum.Enum):
 
 @attrs.define(eq=False)
 class CallbackContext:
-    """A running callback with its connection, its session, and its producer or consumer.
-
-    Entered once by ``with``, it marks calls in the block as calls from the callback.
-    """
+    """A running callback; entered once by ``with``, it marks calls in the block as calls from the callback."""
 
     kind: CallbackKind
     connection: object

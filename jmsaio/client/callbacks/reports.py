@@ -105,14 +105,11 @@ StateCallback = Callable[[StateChange], Any]
 
 @attrs.define(eq=False)
 class ConnectionStates:
-    """The current state of one connection, and its callbacks.
-
-    ``outage`` is why the connection is lost, or was when it was closed; None if it is not known to be lost.
-    """
+    """The current state of one connection, and its callbacks."""
 
     calls: SerialCalls = attrs.field(factory=SerialCalls)
     last: StateChange = StateChange(ConnectionState.CONNECTED)
-    outage: JMSError | None = attrs.field(default=None, init=False)
+    outage: JMSError | None = attrs.field(default=None, init=False)  # why it is lost, or was when it was closed
     reconnects: int = attrs.field(default=0, init=False)
     _callbacks: dict[StateCallback, None] = attrs.field(factory=dict, init=False)
 

@@ -107,10 +107,7 @@ class SessionInboxes:
                 begun = time.perf_counter()
 
     def take_over(self, subscription: Subscription) -> Inbox | None:
-        """Return a lingering inbox of the same subscription, which the caller then owns, or None.
-
-        Raises JMSError for a durable subscription with other terms, of which the session has unsettled deliveries.
-        """
+        """Return a lingering inbox of the same subscription, which the caller then owns; refuse other terms."""
         same = [inbox for inbox in self.lingering if inbox.subscription.identity == subscription.identity]
         if any(inbox.subscription.properties != subscription.properties for inbox in same):
             raise JMSError(
@@ -132,10 +129,7 @@ class SessionInboxes:
         inbox.detach()
 
     def retain(self, inbox: Inbox, transport: Transport) -> bool:
-        """Keep a detached inbox, perhaps another session's, until its records in this session are settled.
-
-        Returns False if this session can't: it closes its inboxes, or has another transport.
-        """
+        """Keep a detached inbox until its records in this session are settled; return False if this session can't."""
         if self._closing or transport is not self.transport:
             return False
         self.lingering[inbox] = None

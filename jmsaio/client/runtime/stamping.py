@@ -54,11 +54,7 @@ _MOST = 1000
 
 @attrs.define(eq=False, repr=False)
 class Targets:
-    """Resolves the destinations that a producer sends to, and finds their senders.
-
-    ``own`` is the producer's destination; None if each send names one. If ``transacted``, each send is part of a
-    transport's transaction.
-    """
+    """Resolves the destinations that a producer sends to; ``own`` is None if each send names one."""
 
     _connection: ConnectionRuntime
     own: Target | None

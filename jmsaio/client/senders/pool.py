@@ -206,10 +206,7 @@ class SenderPool:
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
     def use(self, target: Target) -> PooledSender | None:
-        """Return the entry of the open sender to a target; None if ``open`` must open it, or create its subscription.
-
-        Callers can cache it for one millisecond's sends while it is ``in_pool``, unless its sender is ``outdated``.
-        """
+        """Return an open sender's entry, for a millisecond unless it closes or is ``outdated``; None: call ``open``."""
         key = self._key(target)
         entry, queue = self._entries.get(key), target.queue_subscription
         if entry is None or (queue is not None and queue not in entry.subscriptions):
@@ -292,7 +289,9 @@ class SenderPool:
     async def _make(self, key: _Key) -> PooledSender:
         topic, transacted, schema, by_group = key
         async with self._making:
-            await self._make_room()
+            await self.close_idle()
+            while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
+                await self._close_all([next(iter(self._entries))], self.config.close_timeout)
             subscriptions: set[str] = set()
             options = attrs.evolve(
                 sender_options(self.config, self.route, PendingSends.settled, by_group),
@@ -311,9 +310,7 @@ class SenderPool:
 
     def _limit(self, topic: str) -> float | None:
         limit = self.config.producer_auto_close
-        if not is_temporary(topic):
-            return limit
-        return _TEMPORARY_IDLE if limit is None else min(limit, _TEMPORARY_IDLE)
+        return limit if not is_temporary(topic) else min(math.inf if limit is None else limit, _TEMPORARY_IDLE)
 
     async def _check_alive(self, topic: str) -> None:
         """Refuse to send to a temporary destination that was deleted: the broker would recreate its topic."""
@@ -377,11 +374,6 @@ class SenderPool:
         finally:
             del self._closing[entry]
             entry.closed.set()
-
-    async def _make_room(self) -> None:
-        await self.close_idle()
-        while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
-            await self._close_all([next(iter(self._entries))], self.config.close_timeout)
 
     def _metadata(self, transacted: bool) -> dict[str, str]:
         shared = self.config.enable_transaction and self.config.producer.producer_name is not None

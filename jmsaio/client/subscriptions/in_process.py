@@ -65,14 +65,11 @@ def release_client_id(broker: str, client_id: str) -> None:
 
 
 def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Callable[[], None]:
-    """Register a consumer of a named subscription; return the function that unregisters it.
-
-    Raises JMSError if it is active with another topic, selector or kind (durable and non-durable ones can have the same
-    Pulsar name), or is unshared and has a consumer.
-    """
+    """Register a consumer of a named subscription, or refuse it; return the function that unregisters it."""
     uses = _subscriptions.setdefault((broker, name), [])
     kind = use.kind.value
     for first in uses[:1]:
+        # Durable and non-durable ones can have the same Pulsar name.
         if first.kind is not use.kind or use.kind is ConsumerKind.DURABLE:
             raise JMSError(
                 f"the {kind} subscription {shown(name)} is in use by another consumer; close it first, or use another "

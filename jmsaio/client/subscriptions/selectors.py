@@ -50,15 +50,12 @@ _OFTEN = 1.0
 
 @attrs.define(eq=False)
 class SubscriptionSelectors:
-    """The selectors of one subscription, by whole topic, as last read.
-
-    ``read`` is the time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
-    """
+    """The selectors of one subscription, by whole topic, as last read; a failed reading changes nothing."""
 
     subscription: Subscription
     _reader: SelectorReader
     by_topic: dict[str, PluginSelector] = attrs.field(factory=dict, init=False)
-    read: float = attrs.field(default=-inf, init=False)
+    read: float = attrs.field(default=-inf, init=False)  # time of the request for the current ones, by the clock
     _not_before: float = attrs.field(default=-inf, init=False)
     _invalid: str | None = attrs.field(default=None, init=False)  # why the last ones can't be parsed
     _requested: float = attrs.field(default=-inf, init=False)
@@ -129,15 +126,11 @@ class SubscriptionSelectors:
 
 @attrs.define(eq=False)
 class SelectorReader:
-    """Reads the selectors of the subscriptions that a connection consumes, and updates them.
-
-    Without ``admin`` they are unknown. ``period``: seconds between two readings, 0: read once
-    (``jms.refreshServerSideFiltersPeriod``).
-    """
+    """Reads the selectors of the subscriptions that a connection consumes; without ``admin`` they are unknown."""
 
     admin: Admin | None
     timers: LoopTimers
-    period: float
+    period: float  # seconds between two readings, 0: read once (``jms.refreshServerSideFiltersPeriod``)
     reports: ExceptionReports
     _known: WeakValueDictionary[object, SubscriptionSelectors] = attrs.field(factory=WeakValueDictionary, init=False)
     _due: set[SubscriptionSelectors] = attrs.field(factory=set, init=False)

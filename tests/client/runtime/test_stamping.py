@@ -161,7 +161,7 @@ async def check_case(case: Case, here: Desk) -> None:
 
     def long_way(each: Any) -> Any:
         first, second = (each, UNSET) if destination is None else (destination, each)
-        return producer._send_any(first, second, properties, *given, UNSET)
+        return producer._send_any(first, second, properties, given, UNSET)
 
     for send in (usual, partial(long_way, body), partial(long_way, as_message(body))):
         if case.event == "failure":
