@@ -173,7 +173,6 @@ class BodySource:
 
 
 async def _lines(file: BinaryIO) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a file as they arrive, without their ends."""
     parts: list[bytes] = []
     while chunk := await _available(file):
         first, *others = chunk.split(b"\n")

@@ -194,10 +194,7 @@ class SendsInFlight:
         self, producer: MessageProducer, message: Message | None, rest: AsyncGenerator[Message, None], times: int,
         options: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """Send ``message`` and the rest, each so many times, and wait for all; an error says what became of them.
-
-        Raises SendingStopped, and click.UsageError for a malformed line.
-        """
+        """Send ``message`` and the rest, each so many times, and wait for all; an error says what became of them."""
         try:
             while message is not None:
                 carried = {"priority": message.jms_priority, "delivery_mode": message.jms_delivery_mode}
@@ -238,7 +235,6 @@ class SendsInFlight:
         return ", ".join(parts)
 
     def summary(self) -> str:
-        """Return the number of confirmed sends as text."""
         return f"{self.sent} message{'' if self.sent == 1 else 's'} sent to {printable(self.name)}"
 
     @contextlib.contextmanager

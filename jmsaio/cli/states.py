@@ -173,7 +173,6 @@ def _consumers(state: DestinationState, now: float) -> list[dict[str, Any]]:
 
 
 def record_of(state: DestinationState) -> dict[str, Any]:
-    """Return the columns of a state by name, and its topic."""
     return {**{name: value(state) for name, value in COLUMNS.items()}, "topic": state.topic}
 
 

@@ -68,18 +68,13 @@ EVERYWHERE = ON_MEMORY + ON_PULSAR
 class Option:
     """An option, as declared by its field or by its row in ``jmsaio.config.unsupported_options``.
 
-    Attributes:
-        key: the name as written in a URL, a map or a file, without the section's prefix.
-        default: the field's default; None: not set.
-        field: attribute of the section's class; "" if it has no field.
-        unit: unit of the written value: ms, us, s, ns, bytes, or "".
-        low, high: bounds in ``unit``; ``high`` is not for durations, and by default Java's largest int, or 1 TiB.
-        exact: whether a choice is case-sensitive.
-        off: written value at or below which a duration is disabled, as by every negative value; the field is then None.
-        doc: a description, or the reason why it is not built or has no effect.
-        transports: the transports on which it has an effect.
-        refused_on: transports that refuse it, unless it has its default value; the rest ignore it.
-        supplied: whether its value can also be a function that returns the text.
+    ``key`` is its name in a URL, a map or a file, without the section's prefix; ``field`` is "" if it has none.
+    ``unit`` (ms, us, s, ns, bytes or "") is that of the written value and of the bounds: ``low``, and ``high``, by
+    default Java's largest int, or 1 TiB. A duration is disabled, and its field None, at or below ``off``, as by every
+    negative value.
+    ``exact``: a choice is case-sensitive. ``doc`` describes it, or says why it is not built or has no effect. It has an
+    effect on ``transports``; those in ``refused_on`` refuse other values than its default. ``supplied``: its value can
+    also be a function that returns the text.
     """
 
     key: str

@@ -27,20 +27,14 @@ _OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", 
 
 def cache_directory() -> Path:
     """Return the download cache: ``$JMSAIO_CACHE``, or ``jmsaio`` in the user's cache (``$XDG_CACHE_HOME``)."""
-    given = os.environ.get("JMSAIO_CACHE")
-    if given:
-        return Path(given).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "jmsaio"
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return _absolute(os.environ.get("JMSAIO_CACHE") or Path(base) / "jmsaio")
 
 
 def state_directory() -> Path:
     """Return the broker's directory: ``$JMSAIO_STATE``, or ``jmsaio/broker`` below ``$XDG_STATE_HOME``."""
-    given = os.environ.get("JMSAIO_STATE")
-    if given:
-        return Path(given).expanduser().absolute()
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "jmsaio" / "broker"
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return _absolute(os.environ.get("JMSAIO_STATE") or Path(base) / "jmsaio" / "broker")
 
 
 def data_text(name: str) -> str:

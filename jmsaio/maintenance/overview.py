@@ -104,7 +104,6 @@ async def read_states(
 
 
 def _subscription_of(destination: Queue | Topic, resolved: Resolved, configuration: Configuration) -> str | None:
-    """Return the subscription that a destination means: the one that it names, or a queue's; None for a whole topic."""
     if resolved.subscription is None and isinstance(destination, Queue):
         return configuration.queue_subscription_name
     return resolved.subscription
@@ -180,10 +179,7 @@ def _states(
 
 
 def explain(stats: SubscriptionStats, now: float, held: OpenTransaction | None = None) -> Sequence[str]:
-    """Return the reasons why messages of a subscription are not being received, as sentences.
-
-    ``now`` is in milliseconds since the epoch; ``held`` is the open transaction that holds messages of its topic back.
-    """
+    """Return why messages of a subscription are not received, as sentences. ``now`` is in ms since the epoch."""
     if not stats.backlog:
         return []
     reasons = [text for one in stats.connected if (text := _explain_consumer(one, now)) is not None]

@@ -53,11 +53,9 @@ class SystemClock:
     steady = staticmethod(time.monotonic)
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Return False: time passes by itself."""
         return False
 
     def has_time_of(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return whether time passes on ``loop`` as on the machine."""
         return _is_machines(loop)
 
 
@@ -83,7 +81,6 @@ class LoopClock:
         self._epoch = _EPOCHS.setdefault(loop, time.time() - loop.time())
 
     def now(self) -> float:
-        """Return the seconds since the epoch."""
         before = time.monotonic()
         moment = self._loop.time()
         if before - _ROUNDED <= moment <= time.monotonic() + _ROUNDED:  # no pause between the readings matters
@@ -91,20 +88,16 @@ class LoopClock:
         return self._epoch + moment
 
     def steady(self) -> float:
-        """Return seconds that only grow, as the loop's time does."""
         return self._loop.time() + self._ahead
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Return False: the loop's own timers follow its time."""
         return False
 
     def has_time_of(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return whether time passes on ``loop`` as on this clock's."""
         return loop is self._loop or (_is_machines(self._loop) and _is_machines(loop))
 
 
 def _is_machines(loop: asyncio.AbstractEventLoop) -> bool:
-    """Return whether a loop's time is the machine's now."""
     before = time.monotonic()
     return before - _ROUNDED <= loop.time() <= time.monotonic() + _ROUNDED
 
@@ -182,7 +175,6 @@ class SteadyTimes:
         self._difference = math.inf  # until first measured
 
     def at(self, moment: float) -> float:
-        """Return the steady time of a moment given in seconds since the epoch."""
         difference = self._clock.steady() - self._clock.now()
         if abs(difference - self._difference) > _CLOCK_SET:
             self._difference = difference
@@ -220,7 +212,6 @@ class TimeHeap(Generic[Item]):
             cancelled.clear()
 
     def is_first(self, token: int) -> bool:
-        """Return whether a token's item comes before all others."""
         return bool(self._heap) and self._heap[0][1] == token
 
     @property
@@ -276,7 +267,6 @@ class Timers:
 
     @property
     def due(self) -> float | None:
-        """Due time of the next action, or None."""
         return self._heap.due
 
     def run(self, now: float) -> None:
@@ -311,7 +301,6 @@ class LoopTimers:
             self._manual = Timers(lambda: None)
 
     def milliseconds(self) -> int:
-        """Return the milliseconds since the epoch."""
         return int(self.clock.now() * 1000)
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
@@ -384,7 +373,6 @@ class DelayQueue(Generic[Item]):
         return self._heap.take_all()
 
     def close(self) -> None:
-        """Remove all items."""
         self.take_all()
 
     def _arm(self, when: float) -> None:

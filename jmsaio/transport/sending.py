@@ -85,10 +85,7 @@ class SequenceIds:
     last: dict[str, int] = attrs.field(factory=dict)
 
     def checked(self, number: int) -> int:
-        """Return ``number`` if a record can be sent with it.
-
-        Raises IllegalStateError if the sender sends batches, IllegalArgumentError if it is negative or above 2**63 - 1.
-        """
+        """Return ``number`` if a record can be sent with it. Raises IllegalStateError, IllegalArgumentError."""
         if self.batching:
             raise IllegalStateError(
                 f"a record with sequence id {number} to {self.topic}: the sender sends batches, and the broker keeps"
@@ -99,6 +96,5 @@ class SequenceIds:
         return number
 
     def confirm(self, partition: str, number: int) -> None:
-        """Store a sequence id that the broker has confirmed for ``partition``."""
         if number > self.last[partition]:
             self.last[partition] = number

@@ -157,9 +157,9 @@ async def _delete(admin: Admin, topic: str, name: str, attempts: int) -> None:
 
 
 async def delete_leftover(admin: Admin, subscription: Subscription, timeout: float) -> None:
-    """Delete leftovers of a crashed process: a shared subscription that is not durable.
+    """Delete leftovers of a crashed process: a shared subscription that is not durable (Jakarta Messaging 3.1, 4.11.2).
 
-    Jakarta Messaging 3.1, 4.11.2: it ends with its last consumer. Raises ConsumerBusyError: a durable one has the name.
+    Raises ConsumerBusyError: a durable one has the name.
     """
     for topic in subscription.topics:
         try:

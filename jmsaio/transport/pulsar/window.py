@@ -53,10 +53,7 @@ class Window:
         self._all_reported.wake()
 
     async def room(self, topic: str, timeout: float) -> None:
-        """Wait until there is room, or the window is closed, for up to ``timeout`` seconds; 0: without a limit.
-
-        Raises OperationTimeoutError. Cancelling changes nothing.
-        """
+        """Wait for room, or the window's end, for ``timeout`` seconds, 0: endlessly. Raises OperationTimeoutError."""
         with anyio.move_on_after(timeout if timeout > 0 else math.inf):
             while self.full and not self.closed:
                 await self._room.wait()
@@ -67,7 +64,7 @@ class Window:
             )
 
     async def all_reported(self, topic: str, timeout: float) -> None:
-        """Wait until every record has an outcome, or the window is closed. Raises, and is cancelled, as ``room``."""
+        """Wait until every record has an outcome, or the window is closed. Raises OperationTimeoutError."""
         with anyio.move_on_after(max(0.0, timeout)):
             while self.unreported and not self.closed:
                 await self._all_reported.wait()

@@ -128,7 +128,6 @@ def start_position(position: StartPosition) -> dict[str, int]:
 
 
 def read_entry_id(text: str) -> EntryId:
-    """Parse the ledger and entry of ``ledger:entry``. Raises ValueError if it is malformed."""
     ledger, _, entry = text.partition(":")
     return int(ledger), int(entry)
 

@@ -379,10 +379,7 @@ class RestAdmin:
             ) from error
 
     async def owner(self, topic: str, tls: bool) -> str:
-        """Return the address of the broker that serves a topic without partitions, or one partition: ``host:port``.
-
-        Clients that look the topic up connect to this address of Pulsar's protocol, with TLS or without.
-        """
+        """Return the ``host:port`` at which clients of Pulsar's protocol reach the broker of a topic or partition."""
         what, listener = f"broker of {topic}", self._config.listener_name
         query = None if listener is None else {"listenerName": listener}
         path = topic_path(topic).replace("/admin/v2", "/lookup/v2/topic", 1)

@@ -122,7 +122,7 @@ class SameCluster:
     async def is_seen(self, own: str | None, list_consumers: ListConsumers) -> bool:
         """Return whether a reader opened at the broker is listed by the REST interface.
 
-        ``own`` is the topic to use if the usual one can't have a reader; with None, NotFoundError is raised then.
+        ``own`` is the topic to use if the usual one can't have a reader, which otherwise raises NotFoundError.
         """
         with anyio.move_on_after(None if own is None else _OWN_LIMIT):
             try:
