@@ -52,7 +52,6 @@ _current: ContextVar[CallbackContext | None] = ContextVar("jmsaio_callback", def
 
 
 def current() -> CallbackContext | None:
-    """Return the callback from which this code runs, or None."""
     callback = _current.get()
     return callback if callback is not None and callback.active else None
 

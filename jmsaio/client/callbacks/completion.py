@@ -38,7 +38,6 @@ class CompletionListener(Protocol):
 
 
 def check_listener(listener: CompletionListener) -> None:
-    """Check a listener before the send, so that the caller receives the error."""
     for call in ("on_completion", "on_exception"):
         if not callable(getattr(listener, call, None)):
             raise IllegalArgumentError(

@@ -80,7 +80,6 @@ class CallbackWorker:
 
     @property
     def busy(self) -> bool:
-        """Whether a callback is running or a completion listener waits to be called."""
         return bool(self._running or self._first)
 
     async def idle(self) -> None:

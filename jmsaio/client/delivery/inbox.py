@@ -129,7 +129,6 @@ class Siblings:
         return None
 
     def set_aside(self) -> None:
-        """Let the rejected records that no sibling accepted rest from now on."""
         if not self._fresh:
             return
         fresh, self._fresh = self._fresh, {}
@@ -342,7 +341,6 @@ class Inbox:
                 self.settlement.drop(record)
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
-        """Return whether the inbox accepts a record at ``now`` (ms) that a sibling rejected."""
         if self.closed or not self.attached or self.failure is not None:
             return False
         if self.records:
@@ -361,7 +359,6 @@ class Inbox:
         self.wake()
 
     def withdraw(self, owner: Settlement) -> list[ReceivedRecord]:
-        """Remove and return the undelivered records that ``owner`` received."""
         found = [record for record in self.records if self.settlement.owner(record) is owner]
         if found:
             rest = [record for record in self.records if self.settlement.owner(record) is not owner]

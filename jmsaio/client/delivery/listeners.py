@@ -57,7 +57,6 @@ class Listeners:
             self._turns.remove(inbox)
 
     def next_job(self) -> Job | None:
-        """Return the next call of a listener, with inboxes in turn; None without messages."""
         for _ in range(len(self._turns)):
             inbox = self._turns.popleft()
             record = inbox.pop()

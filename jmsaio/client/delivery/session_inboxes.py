@@ -136,7 +136,6 @@ class SessionInboxes:
         return True
 
     async def settled(self, inbox: Inbox) -> None:
-        """Wait until a closed consumer's deliveries are settled, or another consumer took them over."""
         while inbox in self.lingering and self.ledger.concerns(inbox):
             await self._settled.wait()
 
@@ -166,7 +165,6 @@ class SessionInboxes:
         self._settled.wake()
 
     async def _close(self, inbox: Inbox, unsettled: list[ReceivedRecord], timeout: float) -> None:
-        """Close an inbox, or leave it to a session that has records of it and can keep it."""
         transferred = inbox.settlement.transferred
         if transferred and inbox.attached:
             inbox.detach()

@@ -177,7 +177,6 @@ class FirstError:
     error: JMSError | None = None
 
     async def guard(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Await ``call()``; record the JMSError that it raises if it is the first. Other exceptions propagate."""
         try:
             await call()
         except JMSError as error:
@@ -196,7 +195,6 @@ class FirstError:
             self.add(OperationTimeoutError(f"{what} did not end within close_timeout"))
 
     def pop(self) -> JMSError | None:
-        """Return the error, the first time only."""
         error, self.error = self.error, None
         return error
 

@@ -141,7 +141,6 @@ class Temporaries:
     _running: dict[asyncio.Future[Any], str] = attrs.field(factory=dict, init=False)
 
     async def create(self, kind: type[Temporary]) -> Temporary:
-        """Create one. Cancelling: it is deleted, by the connection's close at the latest."""
         config, admin = self._connection.configuration, self._connection.transport.admin
         prefix = QUEUE_PREFIX if kind is TemporaryQueue else TOPIC_PREFIX
         topic = f"persistent://{config.system_namespace}/{prefix}{uuid.uuid4()}"

@@ -220,7 +220,6 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
 
 
 def call_trace(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T | None:
-    """Call a method of a trace; if it raises, log the error and return None."""
     try:
         return method(*arguments, **keywords)
     except Exception:

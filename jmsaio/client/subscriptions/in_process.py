@@ -98,7 +98,6 @@ _AT_ONCE = 8
 async def unsubscribe(
     admin: Admin | None, config: Configuration, broker: str, client_id: str | None, name: str, topic: Topic | None
 ) -> None:
-    """Delete a durable subscription; see ``Session.unsubscribe``. Without a topic, search for it."""
     subscription = durable_name(client_id, name)
     queue = subscription == config.queue_subscription_name
     if not isinstance(name, str) or not name or queue or broker_name_problem(subscription) is not None:

@@ -62,7 +62,6 @@ class SubscriptionSelectors:
 
     @property
     def text(self) -> str | None:
-        """The selector; if there are several topics, the first one's. None without any."""
         return next((selector.text for selector in self.by_topic.values()), None)
 
     @property
