@@ -17,8 +17,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
 import attrs
@@ -138,7 +139,7 @@ async def write_rows(
         transaction = await transport.begin(configuration.transaction_timeout)
         try:
             sending = Sending(transport, configuration, schema=options.value_schema, transaction=transaction)
-            sent = await _send(sending, options, tasks)
+            sent = await _send(sending, tasks, lambda schema: make_records(options, schema, sending.configuration))
             if batch is not None and last is not None:
                 await _send_number(transport, configuration, batch, transaction)
                 last.receiver.acknowledge([last.record], transaction)
@@ -152,14 +153,16 @@ async def write_rows(
         return sent
 
 
-async def _send(sending: Sending, options: SourceOptions, tasks: Sequence[Sequence[pa.RecordBatch]]) -> list[Sent]:
+async def _send(
+    sending: Sending, tasks: Sequence[Sequence[pa.RecordBatch]], make: Callable[[pa.Schema], RecordMaker]
+) -> list[Sent]:  # fmt: skip
     try:
         with without_collection():
             for batches in tasks:
                 maker = None
                 for rows in batches:
-                    maker = maker or make_records(options, rows.schema, sending.configuration)
-                    await sending.send(maker.records(rows, _now()))
+                    maker = maker or make(rows.schema)
+                    await sending.send(maker.records(rows, time.time_ns() // 1_000_000))
             return await sending.finish()
     finally:
         await sending.aclose()
@@ -169,13 +172,8 @@ async def _send_number(
     transport: Transport, configuration: Configuration, batch: MicroBatch, transaction: Transaction | None
 ) -> None:
     rows = pa.RecordBatch.from_pydict({"text": [str(batch.number)]})
-    maker = RecordMaker(rows.schema, connection_id=batch.query, destination=str(batch.queue))
-    sending = Sending(transport, configuration, transaction=transaction)
-    try:
-        await sending.send(maker.records(rows, _now()))
-        await sending.finish()
-    finally:
-        await sending.aclose()
+    make = partial(RecordMaker, connection_id=batch.query, destination=str(batch.queue))
+    await _send(Sending(transport, configuration, transaction=transaction), [[rows]], make)
 
 
 @asynccontextmanager
@@ -219,7 +217,3 @@ async def _receive(receiver: Receiver, woken: asyncio.Event, seconds: float, bat
             f"{batch.queue}: the message with the number of the query's last batch was not received in {seconds:g} s: "
             "another client or a time to live removed it. Delete the queue to have that batch sent again"
         ) from None
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
