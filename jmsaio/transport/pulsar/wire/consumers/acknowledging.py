@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -265,7 +266,8 @@ class Acknowledging:
                 self.send_late()
                 if self._receipts:
                     await asyncio.wait(list(self._receipts), timeout=config.operation_timeout)
-                self._acked = {}
+                if self._at.connection is None:
+                    self._acked = {}  # those that arrive again are acknowledged then
             finally:
                 await self._at.close(config.close_timeout)
         except JMSError as caught:
@@ -276,6 +278,7 @@ class Acknowledging:
                 self._answer(share, caught)
         finally:
             self._late = None
+        self.flush()  # what was acknowledged meanwhile
 
     def send_late(self) -> None:
         """Send what was acknowledged while it was closed at the broker."""
@@ -286,8 +289,10 @@ class Acknowledging:
 
     async def late_sent(self, timeout: float) -> bool:
         """Wait for up to ``timeout`` seconds until what is acknowledged late is sent; return whether it is."""
-        if self._late is not None:
-            await asyncio.wait({self._late}, timeout=timeout)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._late is not None:
+                    await asyncio.wait({self._late})
         return self._late is None
 
     def link_lost(self) -> None:

@@ -165,6 +165,24 @@ async def test_what_is_acknowledged_during_a_resume_is_sent_by_it(peer: Peer, tr
     assert len(peer.all(Command.SUBSCRIBE)) == 2 and len(peer.all(Command.ACK)) == 1
 
 
+@pytest.mark.parametrize("during", [Command.ACK, Command.CLOSE_CONSUMER])
+async def test_what_is_acknowledged_during_a_late_acknowledgement_is_sent(
+    peer: Peer, transport: WireTransport, during: Command
+) -> None:
+    """It waits for others while the receipt of the first one arrives, or while the consumer is closed again."""
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED, acknowledgements_group_time=0.2)
+    for entry in range(2):
+        peer.deliver(entry, str(entry))
+    first, second = await box.take(2)
+    await box.receiver.stop(5)
+    peer.answer(during, 0.1 if during is Command.ACK else 0.4)
+    box.receiver.acknowledge([first])
+    await peer.seen(during, 1 if during is Command.ACK else 2)
+    box.receiver.acknowledge([second])
+    acked = [fields["message_id"][0]["entry_id"] for fields in await peer.seen(Command.ACK, 2)]
+    assert acked == [0, 1]
+
+
 async def test_acknowledgements_wait_for_others_as_configured(peer: Peer, transport: WireTransport) -> None:
     box = await subscribe(transport, acknowledgements_group_time=1000.0, priority_level=2)
     assert peer.all(Command.SUBSCRIBE)[-1]["priority_level"] == 2
