@@ -310,8 +310,8 @@ async def _plan(
 ) -> list[Range]:
     planner = StreamPlanner(transport, source_of(options, configuration), options)
     places = read_places(folder)
-    start = to_json(places) if places else await planner.initial()
     await planner.freeze()
+    start = to_json(places) if places else await planner.initial()
     return await planner.ranges(start, await planner.latest(start, limited=False))
 
 

@@ -46,7 +46,7 @@ _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 _TABLE: Final = (
     "Spark does not give a catalog's table its options; write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"
 )
-#: Options that Spark adds for an unsupported call, and the alternative.
+#: Options that Spark adds for an unsupported call, or that ended, and the alternative.
 _MEANINGLESS: Final[Mapping[str, str]] = {
     "path": "a destination has no path; name it by the option queue or topic, and call load() and save() without one",
     "paths": "a destination has no path; name it by the option queue or topic, and call load() without one",
@@ -54,6 +54,11 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "provider": _TABLE,
     "brokerserviceurl": "the broker is given as url",
     "service_url": "the broker is given as url",
+    "propertyschema": "leave it out, and cast a property where it is used, as in INT(properties['qty'])",
+    "sharedcursor": "leave it out, and give the stream a subscription of its own: it moves none that has consumers",
+    "movecursor": "leave it out: a stream always moves its subscription, and without subscription it has none",
+    "ondecodeerror": "leave it out: such a part is NULL, and decode_error has the reason. To fail the query, add "
+    'where("decode_error IS NULL OR raise_error(decode_error)")',
 }
 _FORM: Final = (
     'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"} or {"orders": "2026-01-31T12:00:00Z"}'
@@ -284,7 +289,7 @@ def _full_name(name: str, text: str, given: str, namespace: str) -> str:
 
 def _check(given: Given) -> None:
     if given.use is not Use.WRITE and not given.configuration.use_pulsar_admin:
-        raise ConfigurationError(f"a read {_NO_ADMIN}: set webServiceUrl", key="jms.usePulsarAdmin")
+        raise ConfigurationError(f"a read {_NO_ADMIN}: leave that out, and set webServiceUrl", key="jms.usePulsarAdmin")
     resolved = given.resolved
     if resolved is not None:
         for topic in resolved.topics if resolved.pattern is None else (resolved.pattern,):

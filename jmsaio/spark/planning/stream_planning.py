@@ -170,8 +170,20 @@ class StreamPlanner:
             self._cursor = StreamCursor(admin_of(transport), options.subscription)
 
     async def initial(self) -> dict[str, Any]:
-        """Return the start of a new query: its subscription's position if that exists, else that of the options."""
+        """Return the start of a new query: its subscription's position if that exists, else that of the options.
+
+        Raises ConfigurationError for an end in the options if ``freeze`` was not called first, as by ``availableNow``.
+        """
+        self._check_trigger()
         return await self._outage.wait(self._initial)
+
+    def _check_trigger(self) -> None:
+        options = self.options
+        if self._until is None and (options.ending_time is not None or options.ending_offsets != LATEST):
+            name = "endingOffsets" if options.ending_time is None else "endingTime"
+            advice = "use it, or leave the option out, filter publish_time and call query.stop()"
+            text = f"option {name} ends a stream with the trigger availableNow only: {advice}"
+            raise ConfigurationError(text, key=name)
 
     async def _initial(self) -> dict[str, Any]:
         stores = await self._refresh(fresh=True)
@@ -203,11 +215,7 @@ class StreamPlanner:
         Spark has stored that the batch before is done. While the broker is unreachable, ``written`` is returned as
         well, if Spark then calls again; ``report`` has the reason. ``limited`` applies the limits of the options.
         """
-        options = self.options
-        if self._until is None and (options.ending_time is not None or options.ending_offsets != LATEST):
-            name = "endingOffsets" if options.ending_time is None else "endingTime"
-            reason = "ends a stream with the trigger availableNow only: Spark lets no source end a query"
-            raise ConfigurationError(f"option {name} {reason}", key=name)
+        self._check_trigger()
         plan = partial(self._latest, written, limited)
         if self._until is not None or not limited:
             return await self._outage.wait(plan)

@@ -144,6 +144,7 @@ def test_a_selector_and_times_stay_those_of_the_archive(
 ) -> None:
     send(pulsar_broker.url, queue_of(order), ["a"])
     chosen = attrs.evolve(order, selector="n IS NOT NULL", since="2020-01-01", until="2100-01-01")
+    assert describe_archive(chosen)["entries"] == 1
     assert archive(spark, chosen)["rows"] == 0
     assert rows_of(spark, order) == []
     numbered = jmsaio.TextMessage("b")

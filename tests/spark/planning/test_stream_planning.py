@@ -113,19 +113,23 @@ async def test_available_now_ends_at_the_end_of_the_options(seam: Seam, option: 
     await asyncio.sleep(0.05)
     given = {"startingOffsets": "earliest", option: end_of[option]}
     planning = planner(seam, f"multi:{first},{second}", **given, minEntriesPerTrigger="1000")
-    start = await planning.initial()
     if option == "endingTime":
         await seam.send(first, "late")
         await seam.send(second, "late")
-    await planning.freeze()
+    await planning.freeze()  # before ``initial``, as Spark does
+    start = await planning.initial()
     await seam.send(second, "later")
     end = await planning.latest(start, limited=True)
     of_first = NUMBERS if option == "endingTime" else NUMBERS[:6]
     assert sorted(map(str, await read(seam, planning, start, end))) == sorted(of_first + NUMBERS)
     assert await planning.latest(end, limited=True) == end
-    again = planner(seam, f"multi:{first},{second}", **given)
-    with pytest.raises(ConfigurationError, match=f"option {option} ends a stream with the trigger availableNow only"):
+    again = planner(seam, f"multi:{first},{second}", **given, subscription="kept")
+    refused = f"option {option} ends a stream with the trigger availableNow only: use it, or"
+    with pytest.raises(ConfigurationError, match=refused):
         await again.latest(end, limited=True)
+    with pytest.raises(ConfigurationError, match=refused):
+        await again.initial()
+    assert "kept" not in (await admin_of(seam).stats(first)).subscriptions
     await again.freeze()
     assert from_json(await again.latest(end, limited=True))[first] == from_json(end)[first]
 
