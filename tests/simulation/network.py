@@ -171,7 +171,8 @@ class Network:
             end = self.random.choice(list(self.ends))
             self._note(f"network: silence to or from {end.host}")
             end.silent = True
-            end.other.silent = self.random.random() < 0.5
+            if self.random.random() < 0.5:
+                end.other.silent = True
 
     def hold(self, host: str, seconds: float) -> None:
         """Let everything to and from a broker wait."""
