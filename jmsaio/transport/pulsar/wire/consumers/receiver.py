@@ -7,7 +7,6 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Final
 
 import anyio
 
@@ -25,8 +24,6 @@ from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransactio
 from jmsaio.transport.waiting import together
 
 _log = logging.getLogger(__name__)
-#: Seconds after which new topics are looked for again after an error.
-_PAUSE: Final = 1.0
 
 
 class WireReceiver:
@@ -59,7 +56,8 @@ class WireReceiver:
     async def start(self, timeout: float) -> None:
         """Subscribe to all topics and partitions. Raises the first error, with the others closed."""
         deadline = self._client.loop.time() + timeout
-        await self._add(await self._partitions(), deadline - self._client.loop.time())
+        names = await self._partitions()
+        await self._add(names, len(names), deadline - self._client.loop.time())
         config = self.subscription.config
         interval = math.inf
         if self.subscription.pattern is not None:
@@ -76,10 +74,10 @@ class WireReceiver:
             names = await topics.matching(wanted.pattern, wanted.config.regex_subscription_mode)
         return [name for found in await together(topics.partitions(topic) for topic in names) for name in found]
 
-    async def _add(self, names: list[str], timeout: float) -> None:
+    async def _add(self, names: list[str], sharing: int, timeout: float) -> None:
         config = self.subscription.config
         total = config.max_total_receiver_queue_size_across_partitions
-        size = min(config.receiver_queue_size, max(1, total // max(1, len(names))))
+        size = min(config.receiver_queue_size, max(1, total // max(1, sharing)))
         consumers = [
             Consumer(self._client, name, self.subscription, size, self._woken, self._letters, self._refused)
             for name in names
@@ -98,21 +96,26 @@ class WireReceiver:
 
     async def _grow(self, interval: float) -> None:
         """Add consumers for new partitions, and new topics of a pattern, from time to time."""
-        pause = interval
         while True:
-            await asyncio.sleep(pause)
-            pause = interval
+            await asyncio.sleep(interval)
             try:
                 known: set[str] = set(self._by_topic)
                 new = [name for name in await self._partitions() if name not in known]
-                if not self.subscription.config.auto_update_partitions:  # only topics that are new
-                    known = {split_partition(name)[0] for name in known}
-                    new = [name for name in new if split_partition(name)[0] not in known]
-                if new and not self._stopped:
-                    await self._add(new, self._client.config.operation_timeout)
             except JMSError as error:
-                _log.info("new topics of %s can't be received from yet: %s", self.subscription.name, error)
-                pause = min(interval, _PAUSE)
+                _log.info("new topics of %s can't be looked for: %s", self.subscription.name, error)
+                continue
+            if not self.subscription.config.auto_update_partitions:  # only topics that are new
+                known = {split_partition(name)[0] for name in known}
+                new = [name for name in new if split_partition(name)[0] not in known]
+            if not self._stopped:
+                await together(self._add_new(name, len(new)) for name in new)
+
+    async def _add_new(self, name: str, sharing: int) -> None:
+        """Add a consumer; one that is refused does not keep others from receiving."""
+        try:
+            await self._add([name], sharing, self._client.config.operation_timeout)
+        except JMSError as error:
+            _log.info("%s can't be received from on %s yet: %s", name, self.subscription.name, error)
 
     def _woken(self) -> None:
         if not self._closed:

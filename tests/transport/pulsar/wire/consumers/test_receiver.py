@@ -16,9 +16,10 @@ from jmsaio.transport.base import Receiver, SenderOptions, StartPosition, Subscr
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
 from tests.protocol.all_commands import encode_command
+from tests.protocol.server_errors import ServerError
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
-from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer, error_answer
 
 OTHER = f"{TOPIC}-2"
 
@@ -119,6 +120,31 @@ async def test_a_new_topic_of_a_pattern_is_found_within_the_period(peer: Peer) -
     assert f"{TOPIC}-2" in {fields["topic"] for fields in await peer.seen(Command.SUBSCRIBE, 5)}
     await receiver.aclose(5)
     await transport.aclose(5)
+
+
+async def test_a_new_topic_that_is_refused_keeps_no_other_from_being_received(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """It is tried again in the next period, not earlier."""
+
+    def topics(link: Link, fields: Fields) -> bytes:
+        return encode_command(Command.GET_TOPICS_OF_NAMESPACE_RESPONSE, request_id=fields["request_id"], topics=found)
+
+    def refuse(link: Link, fields: Fields) -> bytes:
+        if fields["topic"] == OTHER:
+            return error_answer(Command.SUBSCRIBE, fields, ServerError.ConsumerBusy)
+        return peer.usual(link, Command.SUBSCRIBE, fields)
+
+    found = [TOPIC]
+    peer.script(Command.GET_TOPICS_OF_NAMESPACE, *[topics] * 100)
+    await transport.open_receiver(pattern_of("persistent://public/default/", 2.0), lambda: None)
+    peer.script(Command.SUBSCRIBE, *[refuse] * 100)
+    found = [TOPIC, OTHER, f"{TOPIC}-new"]
+    await peer.seen(Command.GET_TOPICS_OF_NAMESPACE, 3)
+    numbers = [(fields["topic"], fields["consumer_id"]) for fields in peer.all(Command.SUBSCRIBE)]
+    assert sorted(topic for topic, _ in numbers) == sorted([TOPIC, OTHER, f"{TOPIC}-new"]), "one attempt in a period"
+    closed = [fields["consumer_id"] for fields in peer.all(Command.CLOSE_CONSUMER)]
+    assert [topic for topic, number in numbers if number in closed] == [OTHER]
 
 
 @pytest.mark.broker
