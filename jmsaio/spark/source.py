@@ -7,7 +7,6 @@ dependencies are therefore imported when they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import attrs
 from pyspark.sql.datasource import (
@@ -26,7 +25,7 @@ from jmsaio.model.schema import Schema
 from jmsaio.spark.model.schema import COLUMNS, Column, ddl, find_column
 from jmsaio.spark.model.value_type import VALUE, value_type
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.options.table import SCHEMAS
+from jmsaio.spark.options.table import OPTIONS, SCHEMAS
 
 
 class JmsSource(DataSource):
@@ -89,10 +88,14 @@ def _read_options(given: Mapping[str, str]) -> SourceOptions:
     """Parse options as a batch's, else as a stream's: Spark does not say yet which it will be."""
     try:
         return parse_options(given, Use.READ)
+    except ConfigurationError as error:
+        of_batch = error
+    try:
+        return parse_options(given, Use.READ_STREAM)
     except ConfigurationError:
-        with suppress(ConfigurationError):
-            return parse_options(given, Use.READ_STREAM)
-        raise
+        if any(row.name == of_batch.key and Use.READ not in row.uses for row in OPTIONS):
+            raise  # no batch has that option, so this is a stream, with another fault
+    raise of_batch
 
 
 def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:

@@ -21,7 +21,7 @@ from jmsaio import Byte, Float, Long, Short
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.schema import COLUMNS
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.source import choose_columns
+from jmsaio.spark.source import JmsSource, choose_columns
 from tests.kit.records import ORDER
 from tests.spark.use import read, send, send_values
 from tests.support.broker import TestBroker
@@ -124,6 +124,13 @@ def test_what_cannot_be_read_is_refused_before_a_task_starts(
         read(spark, pulsar_broker, **options).collect()
     assert re.search(sentence, str(refused.value))
     assert "Task" not in str(refused.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("wrong", [{"jms.usePulsarAdmin": "false"}, {"sharedCursor": "true"}, {"readTimeout": "long"}])
+def test_the_fault_of_a_stream_is_named_beside_an_option_that_only_streams_have(wrong: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        JmsSource({"url": "pulsar://host", "queue": "orders", "subscription": "s", **wrong}).schema()
+    assert [refused.value.key] == [*wrong]
 
 
 def test_the_processes_in_which_spark_makes_and_commits_a_write_load_no_pyarrow() -> None:
