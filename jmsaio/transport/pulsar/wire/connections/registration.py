@@ -92,7 +92,7 @@ class Registration:
         finally:
             self._limit = None
             if not self._opened.done() or self._opened.cancelled() or self._opened.exception() is not None:
-                await self._stop()
+                await self._stop(self._task)
 
     @property
     def opening(self) -> bool:
@@ -124,6 +124,8 @@ class Registration:
 
     async def resume(self, timeout: float) -> None:
         """Register again after ``park``. Raises as ``open``, and stays parked then."""
+        if self.closed:
+            raise ObjectClosedError(f"resume {self.subscription} of {self.topic}: it is closed")
         await self.open(timeout)
         self.parked = False
 
@@ -134,18 +136,19 @@ class Registration:
     async def close(self, timeout: float) -> None:
         """Close it at the broker until it is opened again; nothing arrives from the first step on. Idempotent."""
         connection, self.connection = self.connection, None
+        task = self._task  # a resume can start another one before the broker answers
         try:
             if connection is not None and self._parts_of(connection).pop(self.number, None) is not None:
                 kind = "producer" if self._producer else "consumer"
                 with suppress(JMSError):  # the connection is lost or silent: the broker notices that by itself
                     await connection.request(f"close the {kind} of {self.topic}", max(0.01, timeout), **self._closing)
         finally:
-            await self._stop()
+            await self._stop(task)
 
-    async def _stop(self) -> None:
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait({self._task})
+    async def _stop(self, task: asyncio.Task[None] | None) -> None:
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
     def _parts_of(self, connection: Connection) -> dict[int, Any]:
         return connection.producers if self._producer else connection.consumers

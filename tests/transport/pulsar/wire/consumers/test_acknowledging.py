@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.kit.records import texts
 from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
 from tests.transport.pulsar.wire.consumers.test_consumer import batch_of, subscribe, two_consumers
-from tests.transport.pulsar.wire.peer import Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 
 @pytest.mark.parametrize("at", ["sent", "queued", "lost"])
@@ -147,6 +148,29 @@ async def test_a_resume_beside_a_late_acknowledgement_registers_once(peer: Peer,
     await box.receiver.resume(5)
     assert len(peer.all(Command.ACK)) == 1 and len(peer.links[-1].parts) == 2
     peer.deliver(1, "next")
+    assert texts(await box.take(1)) == ["next"]
+
+
+async def test_a_resume_before_the_stop_has_ended_stays_registered(peer: Peer, transport: WireTransport) -> None:
+    """A stop that is cancelled continues; its end must not end what the resume has begun."""
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
+    answers: list[Callable[[], None]] = []
+
+    def late(link: Link, fields: Fields) -> bytes:
+        answers.append(lambda: link.write(peer.usual(link, Command.CLOSE_CONSUMER, fields)))
+        return b""
+
+    peer.script(Command.CLOSE_CONSUMER, late)
+    stopping = asyncio.ensure_future(box.receiver.stop(60))
+    await peer.seen(Command.CLOSE_CONSUMER)
+    stopping.cancel()
+    await box.receiver.resume(5)
+    answers[0]()
+    await transport.ping(5)
+    peer.links[-1].cut()
+    await peer.seen(Command.SUBSCRIBE, 3)
+    await peer.seen(Command.FLOW, 3)
+    peer.deliver(0, "next")
     assert texts(await box.take(1)) == ["next"]
 
 
