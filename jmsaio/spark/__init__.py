@@ -45,5 +45,5 @@ def lag(progress: Mapping[str, Any]) -> dict[str, Behind]:
     found: dict[str, Behind] = {}
     for source in progress["sources"]:
         shown = shown_offset(source).get("behind", {})
-        found |= {topic: Behind(**one) for topic, one in shown.items()}
+        found |= {topic: Behind(one["entries"], one["bytes"]) for topic, one in shown.items()}
     return found

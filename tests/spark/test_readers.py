@@ -192,6 +192,12 @@ def test_the_progress_tells_what_lies_behind(
     assert jmsaio.spark.lag(json.loads('{"sources": []}')) == {}
 
 
+def test_a_progress_that_the_first_release_reported_has_a_backlog() -> None:
+    behind = {"entries": 2, "bytes": 90, "oldest": "2026-01-31T12:00:00.000Z"}
+    progress = {"sources": [{"latestOffset": {"behind": {"t": behind}, "batch": {}}}]}
+    assert jmsaio.spark.lag(progress) == {"t": jmsaio.spark.Behind(2, 90)}
+
+
 def test_spark_is_told_that_there_is_a_limit() -> None:
     given = {"url": "pulsar://broker:6650", "queue": "q"}
     schema = StructType([StructField("text", StringType())])
