@@ -155,9 +155,10 @@ def read_structs(column: pa.StructArray) -> Iterator[Properties]:
     words = [FIELD_WORDS[field.type] for field in column.type]
     rows = zip(*(field.to_pylist() for field in column.flatten()), strict=True) if names else repeat((), len(column))
     for values in rows:
-        found = [each for each in zip(names, words, values, strict=True) if each[2] is not None]
-        texts = {name: _WRITERS[word](value) for name, word, value in found}
-        yield texts, {name: word for name, word, _ in found if word is not None}
+        rest = zip(names, words, values, strict=True)
+        found = {name: (word, value) for name, word, value in rest if value is not None}  # of equal names, the last
+        texts = {name: _WRITERS[word](value) for name, (word, value) in found.items()}
+        yield texts, {name: word for name, (word, _) in found.items() if word is not None}
 
 
 def read_properties(texts: Texts, words: Texts) -> Properties:

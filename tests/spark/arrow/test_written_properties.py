@@ -193,6 +193,11 @@ def test_fields_are_properties_of_their_types(kind: pa.DataType) -> None:
         assert same(value_of(texts["p"], words.get("p", "")), value)
 
 
+def test_of_fields_with_one_name_the_last_has_text_and_type() -> None:
+    column = pa.StructArray.from_arrays([pa.array([5], pa.int32()), pa.array(["x"])], names=["a", "a"])
+    assert list(read_structs(column)) == [({"a": "x"}, {})]
+
+
 def test_a_struct_without_fields_has_no_properties() -> None:
     assert list(read_structs(pa.array([{}, None], pa.struct([])))) == [({}, {})] * 2
 
