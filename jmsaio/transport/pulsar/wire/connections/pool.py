@@ -93,7 +93,7 @@ class Pool:
         if not cluster and self._interfaces:
             if self._asking is None or self._asking.done():
                 self._asking = self._tasks.start(self._named_by_rest())
-            service = self.service = [await asyncio.shield(self._asking)]
+            service = self.service = [await shielded(self._asking)]
         errors: list[JMSError] = []
         for url in service:
             try:

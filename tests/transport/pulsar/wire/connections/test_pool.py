@@ -113,10 +113,12 @@ async def test_a_rest_interface_that_names_no_broker(
     assert (caught.value.error_code == UNREACHABLE) is (kind is BrokerUnavailableError)  # asked again
 
 
-async def test_whoever_waits_for_a_connection_is_told_of_the_close(peer: Peer) -> None:
-    """Also when the task that opens it has not begun."""
+@pytest.mark.parametrize("rest", [False, True])
+async def test_whoever_waits_for_a_connection_is_told_of_the_close(peer: Peer, rest: bool) -> None:
+    """Also when the task that opens it, or asks for its address, has not begun."""
     tasks = Tasks()
-    pool = Pool(peer.config(), tasks)
+    asked = load({"webServiceUrl": "http://127.0.0.1:1", "enableTransaction": "true"})
+    pool = Pool(asked if rest else peer.config(), tasks)
     waiting = asyncio.ensure_future(pool.connect_service())
     await asyncio.sleep(0)
     await tasks.aclose(1)
