@@ -274,6 +274,14 @@ def test_the_rows_of_all_batches_are_sent_and_counted() -> None:
         workers.forget(options_of(broker.url))
 
 
+def test_a_write_needs_no_rest_interface(pulsar_broker: TestBroker) -> None:
+    connection = {"brokerServiceUrl": pulsar_broker.service_url, "jms.usePulsarAdmin": "false"}
+    options = attrs.evolve(options_of(""), connection=connection)
+    assert workers.worker(options).transport.admin is None
+    assert [each.rows for each in write_batches(options, iter([batch("a", "b")]))] == [2]
+    workers.forget(options)
+
+
 def test_a_row_that_is_refused_has_its_number_in_the_task() -> None:
     with embedded_broker() as broker:
         bad = batch("a", "b", JMSPriority=[None, 10])
