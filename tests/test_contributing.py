@@ -157,7 +157,7 @@ def imported() -> frozenset[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names.add(node.module.partition(".")[0])
-    return frozenset(names - sys.stdlib_module_names - {"jmsaio", "tests", "benchmarks"})
+    return frozenset(names - sys.stdlib_module_names - {"jmsaio", "tests", "benchmarks", "_typeshed"})
 
 
 @pytest.mark.slow

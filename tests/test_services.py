@@ -135,7 +135,7 @@ async def test_the_alarm_of_the_production_guide_reports_the_dead_letters_of_the
         async with asyncio.timeout(90):
             while not (said := await alarmed()):
                 await asyncio.sleep(0.5)
-    assert said.startswith('ALARM {"name": "failed-orders"')
+    assert said.startswith('ALARM {"name": "failed-orders-DLQ"')
     assert '"backlog": 1' in said
 
 

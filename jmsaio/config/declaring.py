@@ -48,17 +48,21 @@ class SectionField:
         return Section(self.section.value.removesuffix(f"{self.key}."))
 
 
-def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
-    """Declare a field as an option.
+def described(key: str, doc: str, **more: Any) -> dict[str, object]:
+    """Return the metadata of a field that is an option.
 
     Args:
-        default: the field's value; ``attrs.NOTHING``: one must be given.
         key: the written name, without the section's prefix; "" for an option that Starlight does not have, which is
             named like its field and whose durations are seconds.
         doc: a phrase for the guide that describes it.
         **more: ``secret``, or attributes of ``Option``. A float with a unit of time is a duration, in seconds here.
     """
-    return attrs.field(default=default, repr=repr, metadata={_OPTION: {"key": key, "doc": doc, **more}})
+    return {_OPTION: {"key": key, "doc": doc, **more}}
+
+
+def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
+    """Declare a field with a default as an option; one without is an ``attrs.field``, for type checkers."""
+    return attrs.field(default=default, repr=repr, metadata=described(key, doc, **more))
 
 
 def group(section: Section, kind: type, doc: str, *, optional: bool = False) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 import attrs
 
 from jmsaio.config import unsupported_options
-from jmsaio.config.declaring import check_fields, declares, group, option, read_section
+from jmsaio.config.declaring import check_fields, declares, described, group, option, read_section
 from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section, names_only
 from jmsaio.errors import ConfigurationError
 
@@ -74,8 +74,8 @@ class DeadLetterPolicy:
         ConfigurationError: a value is invalid.
     """
 
-    max_redeliver_count: int = option(
-        attrs.NOTHING, "maxRedeliverCount", "number of redeliveries before a message is moved", low=1
+    max_redeliver_count: int = attrs.field(
+        metadata=described("maxRedeliverCount", "number of redeliveries before a message is moved", low=1)
     )
     dead_letter_topic: str | None = option(
         None, "deadLetterTopic",

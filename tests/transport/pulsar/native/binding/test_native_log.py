@@ -26,6 +26,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import StartPosition
+from jmsaio.transport.pulsar.admin import paths
 from jmsaio.transport.pulsar.native.binding import native_log as module
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_log import (
@@ -470,7 +471,7 @@ async def test_a_question_is_asked_again_until_its_time_is_over() -> None:
 async def test_a_fenced_subscription_on_the_broker(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process creates the subscription at the same moment: the consumer opens all the same, soon."""
     monkeypatch.setattr(subscriber, "subscribing", lambda *_: nullcontext())
-    monkeypatch.setattr("jmsaio.transport.pulsar.admin.rest.creating", lambda *_: nullcontext())
+    monkeypatch.setattr(paths, "creating", lambda *_: nullcontext())
     admin = kit.transport.admin
     assert admin is not None
     for _ in range(20):
