@@ -280,7 +280,9 @@ class SessionCalls:
     async def commit(self) -> None:
         """Commit everything that the session has sent and received since the last commit or rollback.
 
-        Waits for asynchronous sends and their completion listeners first.
+        Waits for asynchronous sends and their completion listeners first. Takes at most four times
+        ``operation_timeout`` seconds: for these, for the broker's answers to what is part of the transaction, for its
+        answer to the commit, and to find out without that answer how the transaction ended.
 
         Raises:
             TransactionRolledBackError: a send failed, a received message could not be acknowledged in the transaction,

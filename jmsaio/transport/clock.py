@@ -228,7 +228,7 @@ class TimeHeap(Generic[Item]):
         _, token, item = heapq.heappop(self._heap)
         return token, item
 
-    def take_all(self) -> list[Item]:
+    def remove_all(self) -> list[Item]:
         """Remove and return all items, due or not, in no order."""
         heap, cancelled = self._heap, self._cancelled
         self._heap, self._cancelled = [], set()
@@ -365,15 +365,15 @@ class DelayQueue(Generic[Item]):
         if self._heap.is_first(self._heap.add(when, item)):
             self._arm(when)
 
-    def take_all(self) -> list[Item]:
+    def remove_all(self) -> list[Item]:
         """Remove and return all items, in no order."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        return self._heap.take_all()
+        return self._heap.remove_all()
 
     def close(self) -> None:
-        self.take_all()
+        self.remove_all()
 
     def _arm(self, when: float) -> None:
         if self._timer is not None:

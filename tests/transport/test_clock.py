@@ -443,8 +443,8 @@ def test_all_can_be_taken_at_once_but_for_the_cancelled_ones() -> None:
     heap: TimeHeap[str] = TimeHeap()
     tokens = [heap.add(due, item) for due, item in ((2.0, "b"), (1.0, "a"), (3.0, "c"))]
     heap.cancel(tokens[2])
-    assert sorted(heap.take_all()) == ["a", "b"]
-    assert heap.take_all() == [] and heap.due is None
+    assert sorted(heap.remove_all()) == ["a", "b"]
+    assert heap.remove_all() == [] and heap.due is None
     heap.add(1.0, "d")
     assert drain(heap, 1.0) == ["d"]
 

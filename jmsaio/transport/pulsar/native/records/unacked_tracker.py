@@ -622,7 +622,7 @@ class UnackedTracker:
             self._released = True
             self._elsewhere.close()
             # Records that were read again are redelivered from here at once: the broker counts them as acknowledged.
-            self._due([record for record in self._delays.take_all() if record in self._reread])
+            self._due([record for record in self._delays.remove_all() if record in self._reread])
             self._release(RecordEvent.STOPPED)
         elif self._subscription.type is SubscriptionType.FAILOVER:
             self._others.marks.add(self._subscription.name, [one for one in self._states if self._states[one] is HELD])

@@ -69,7 +69,7 @@ class Early:
     def clear(self) -> list[WireRecord]:
         self._count = self._bytes = 0
         self.full = False
-        return self._records.take_all()
+        return self._records.remove_all()
 
 
 class Returning:

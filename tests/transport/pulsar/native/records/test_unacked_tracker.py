@@ -140,7 +140,7 @@ async def test_the_timer_of_an_acknowledged_record_keeps_no_payload() -> None:
     desk = Desk(False, config=ConsumerConfig(ack_timeout=60.0))
     desk.tracker.acknowledge(desk.tracker.deliverable(desk.admit(FakeMessage(0))))
     gc.collect()
-    assert [reference() for reference in desk.tracker._timeouts.take_all()] == [None]
+    assert [reference() for reference in desk.tracker._timeouts.remove_all()] == [None]
 
 
 async def test_a_copy_of_what_another_receiver_has_is_kept_back_and_given_back_later() -> None:
@@ -617,7 +617,7 @@ def settle(desk: Desk, other: Desk, records: list[PulsarRecord], acknowledged: b
 
 
 def check_copies(desk: Desk) -> None:
-    desk.tracker._check_copies(desk.tracker._elsewhere.take_all())
+    desk.tracker._check_copies(desk.tracker._elsewhere.remove_all())
 
 
 def messages(count: int) -> list[FakeMessage]:
