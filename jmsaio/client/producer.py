@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
 import attrs
@@ -200,7 +200,10 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
             check_listener(completion_listener)
         target, given, sent, foreign = self._outgoing(destination_or_message, message, properties)
         stamp = self._stamp(settings or self._stamper.settings, options)
-        record, tracing = encode(sent, stamp, self._schema), runtime.connection.tracing
+        schema, aside = self._schema, None
+        if schema is not None and (aside := schema.aside(sent._body())) is not None:
+            schema = attrs.evolve(schema, write=_later)
+        record, tracing = encode(sent, stamp, schema), runtime.connection.tracing
         send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
         sends, local, transaction = runtime.sends, runtime.transaction, None
         pooled = runtime.connection.senders.use(target)
@@ -208,9 +211,9 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         try:
             if (
                 sender is None or sender.full or local is not None or self._now != sends.turn
-                or target.topic in sends.lines
+                or target.topic in sends.lines or aside is not None
             ):  # fmt: skip
-                sender, transaction = await self._prepare(target)
+                sender, transaction = await self._prepare(target, record, aside)
             work = None if local is None else local.work
             if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
                 record = with_sticky_key(record, work.sticky_key)
@@ -251,13 +254,20 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         if listener is not UNSET:
             self._runtime.completions.expect(sent if foreign is None else foreign, listener, self, send)
 
-    async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
-        """Return a sender with room and the current transaction, both read in the same turn of the loop."""
+    async def _prepare(
+        self, target: Target, record: OutgoingRecord, aside: Callable[[], bytes] | None
+    ) -> tuple[Sender, Transaction | None]:
+        """Return a sender with room and the current transaction, both read in the same turn of the loop.
+
+        Before, ``aside`` writes the record's payload in a thread.
+        """
         sends, lets_others = self._runtime.sends, self._now != self._runtime.sends.turn
         sends.turn = self._now
         async with sends.lines.turn(target.topic):
             if lets_others and sends.blocks_others():  # a loop of sends lets other tasks run each millisecond
                 await asyncio.sleep(0)
+            if aside is not None:
+                record.payload = await self._runtime.affinity.loop.run_in_executor(None, aside)
             return await self._ready(target)
 
     async def _ready(self, target: Target) -> tuple[Sender, Transaction | None]:
@@ -346,6 +356,11 @@ class MessageProducer(ProducerSettings[None], AsyncClosing):
         own = self._targets.own
         where = "any destination" if own is None else repr(own.destination)
         return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
+
+
+def _later(body: object) -> bytes:
+    """Return the payload of a body that a thread writes later."""
+    return b""
 
 
 def log_left_out(what: str, error: Exception) -> None:

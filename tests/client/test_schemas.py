@@ -80,6 +80,24 @@ async def test_every_type_arrives_as_it_was_sent(
     assert (message.KIND, message.get_body(object)) == (kind, body)
 
 
+@pytest.mark.real_time
+@pytest.mark.parametrize("kind", ["AVRO", "JSON"])
+async def test_a_large_body_that_a_thread_writes_is_sent_in_its_turn(
+    session: jmsaio.Session, queue: jmsaio.Queue, reading: jmsaio.Queue, kind: str
+) -> None:
+    """A producer that is closed meanwhile does not send it."""
+    schema = jmsaio.Schema(kind, '{"type": "array", "items": "long"}')
+    bodies = [[1], [1 << 40] * 100_000, [2]]
+    async with session.create_consumer(reading) as consumer, session.create_producer(queue, schema=schema) as producer:
+        await asyncio.gather(*(producer.send(body) for body in bodies))
+        assert [message.get_body(object) for message in await take(consumer, 3)] == bodies
+        sending = asyncio.create_task(producer.send(bodies[1]))
+        await asyncio.sleep(0)
+        await producer.close()
+        with pytest.raises(jmsaio.ObjectClosedError, match="it was not sent"):
+            await sending
+
+
 async def test_messages_of_jms_on_the_same_topic_are_of_their_jms_type(
     session: jmsaio.Session, queue: jmsaio.Queue, reading: jmsaio.Queue
 ) -> None:

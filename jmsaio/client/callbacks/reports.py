@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 #: Maximum number of calls that wait for a slow function.
 _MOST = 1000
+#: Maximum number of kinds of errors that are counted.
+_MOST_KINDS = 100
 
 _calling: ContextVar[SerialCalls | None] = ContextVar("jmsaio_calling", default=None)
 
@@ -156,6 +158,7 @@ class ExceptionReports:
     where: Callable[[], Mapping[str, object]] = dict
     _lost: JMSError | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
+    _failures: dict[object, int] = attrs.field(factory=dict, init=False)  # by the kind and line of the error
 
     def listen(self, listener: ExceptionListener | None) -> None:
         if listener is not None and function_of(listener, "on_exception") is None:
@@ -185,9 +188,25 @@ class ExceptionReports:
         self._report_later(error)
 
     def log(self, error: Exception, circumstances: str, about: Mapping[str, object]) -> None:
+        """Log a problem; if the same line of code raised it before, with its number in place of the traceback."""
         text = str(error) or type(error).__name__
         text = f"{circumstances}: {text}" if circumstances else text
-        _log.error("%s", text, exc_info=error, extra={**self.where(), **about})
+        number = self._number(error)
+        again = "" if number == 1 else f" ({number} times from the same line; its first traceback is above)"
+        _log.error("%s%s", text, again, exc_info=error if number == 1 else None, extra={**self.where(), **about})
+
+    def _number(self, error: Exception) -> int:
+        """Return how often an error like this one has been logged, with this time; 1 without a traceback."""
+        trace = error.__traceback__
+        if trace is None:
+            return 1
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        like = (type(error), trace.tb_frame.f_code, trace.tb_lineno)
+        if len(self._failures) >= _MOST_KINDS:
+            self._failures.clear()
+        self._failures[like] = number = self._failures.get(like, 0) + 1
+        return number
 
     def lost(self, error: JMSError, about: Mapping[str, object] = MappingProxyType({})) -> None:
         """Log that the broker or a subscription was lost, as a warning, and report it to the listener later."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 import attrs
@@ -20,6 +21,10 @@ from jmsaio.client.callbacks.callback_context import CallbackContext, unmark
 from jmsaio.errors import JMSError
 from jmsaio.transport.waiting import Waiters
 
+_log = logging.getLogger(__name__)
+
+#: Seconds for which a callback can hold the loop without being logged, and between two such log records.
+_BLOCKING, _BLOCKING_PAUSE = 1.0, 60.0
 #: Maximum number of messages, and of seconds, before other tasks of the loop run. Yielding costs as much as a message.
 _MESSAGES_A_TURN = 32
 _LONGEST_TURN = 0.001
@@ -47,13 +52,63 @@ async def call(function: Callable[..., Any], *arguments: Any) -> None:
     would end the session. Cancelling cancels the function.
     """
     try:
+        began = time.perf_counter()
         result = function(*arguments)
+        _watch.check(function, began)
         if result is not None and inspect.isawaitable(result):
-            await result
+            await _Timed(function, result)
     except asyncio.CancelledError as cancelled:
         if _is_cancelled(asyncio.current_task()):
             raise
         raise JMSError("something that a callback awaited was cancelled") from cancelled
+
+
+@attrs.define
+class _Watch:
+    """Logs callbacks that hold the event loop, but not before ``quiet_until`` of ``perf_counter``."""
+
+    quiet_until: float = float("-inf")
+
+    def check(self, function: Callable[..., Any], began: float) -> None:
+        now = time.perf_counter()
+        if now - began > _BLOCKING and now >= self.quiet_until:
+            self.quiet_until = now + _BLOCKING_PAUSE
+            _log.warning(
+                "the callback %s blocked the event loop for %.1f s, in which nothing is received or confirmed: await "
+                "what it waits for, or run it with asyncio.to_thread",
+                getattr(function, "__qualname__", None) or type(function).__qualname__, now - began,
+            )  # fmt: skip
+
+
+_watch = _Watch()  # of the process, whose loop it is
+
+
+@attrs.frozen
+class _Timed:
+    """Awaits what a callback returned, and checks how long each of its steps holds the loop."""
+
+    function: Callable[..., Any]
+    awaitable: Awaitable[Any]
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps: Any = self.awaitable.__await__()
+        thrown: BaseException | None = None
+        while True:
+            began = time.perf_counter()
+            try:
+                waits_for = next(steps) if thrown is None else steps.throw(thrown)
+            except StopIteration:
+                return
+            finally:
+                _watch.check(self.function, began)
+            thrown = None
+            try:
+                yield waits_for
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as error:  # a cancellation, above all
+                thrown = error
 
 
 def _is_cancelled(task: asyncio.Task[Any] | None) -> bool:

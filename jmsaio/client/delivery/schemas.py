@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from math import inf
+from typing import Any
 
 import anyio
 import attrs
@@ -30,6 +31,8 @@ _LONGEST, _PAUSE = 3.0, 60.0
 _SHORT_PAUSE = 2.0
 #: Maximum number of cached schemas, and of characters of their definitions.
 _MOST, _MOST_CHARACTERS = 10_000, 4_000_000
+#: Maximum number of values of large bodies, decoded for messages that are about to be received.
+_MOST_VALUES = 100
 
 #: A topic without its partition, and the version of one of its schemas.
 Key = tuple[str, bytes]
@@ -49,6 +52,19 @@ class SchemaNeededError(Exception):
     async def learn(self) -> bool:
         """Fetch the schema, unless another caller did. Return False without an answer. Cancelling changes nothing."""
         return await self._schemas.learn(self._key, self.required)
+
+
+class LargeBodyError(SchemaNeededError):
+    """A large body would block the event loop while it is decoded: ``learn`` decodes it in a thread."""
+
+    def __init__(self, schemas: Schemas, record: ReceivedRecord, reader: SchemaReader) -> None:
+        super().__init__(schemas, record, required=True)
+        self._record, self._reader = record, reader
+
+    async def learn(self) -> bool:
+        """Decode the body for the next call of ``Schemas.reader``. Cancelling: decoding continues."""
+        await self._schemas.decode(self._record, self._reader)
+        return True
 
 
 def check_schemas(admin: Admin | None) -> None:
@@ -82,14 +98,16 @@ class Schemas:
     _characters: int = attrs.field(default=0, init=False)
     _learning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
+    #: Values of large bodies, with their records, by the identity of these.
+    _values: dict[int, tuple[ReceivedRecord, asyncio.Future[Any]]] = attrs.field(factory=dict, init=False)
     _spent: float = attrs.field(default=0.0, init=False)  # seconds spent in cancelled requests since the last answer
 
     def reader(self, record: ReceivedRecord, required: bool) -> SchemaReader | None:
         """Return the reader of a record that has a schema; None if its payload stays bytes.
 
         Unless ``required`` (``useSchema``), only the schema STRING is used, and a payload whose schema can't be fetched
-        stays bytes. Raises SchemaNeededError if it has to be fetched first; MalformedMessageError if one that is
-        required is missing or not valid.
+        stays bytes. Raises SchemaNeededError if it has to be fetched first, or a large body to be decoded;
+        MalformedMessageError if a schema that is required is missing or not valid.
         """
         known = self._find(_key_of(record), required)
         if known is None:
@@ -101,7 +119,29 @@ class Schemas:
         if required and known.unsupported is not None:
             self.reports.warn_once(known.unsupported)
         reader = known.reader
+        if required and reader is not None and reader.is_slow(record.payload or b""):
+            return self._prepared(record, reader)
         return reader if required or (reader is not None and reader.schema_type == "STRING") else None
+
+    def _prepared(self, record: ReceivedRecord, reader: SchemaReader) -> SchemaReader:
+        """Return a reader of the value that was decoded for ``record`` in a thread."""
+        found = self._values.get(id(record))
+        if found is None or not found[1].done():
+            raise LargeBodyError(self, record, reader)
+        del self._values[id(record)]
+        return SchemaReader(reader.schema_type, lambda payload, key: found[1].result())
+
+    async def decode(self, record: ReceivedRecord, reader: SchemaReader) -> None:
+        """Decode a large body in a thread, once, for the next call of ``reader``. Cancelling: decoding continues."""
+        found = self._values.get(id(record))
+        if found is None:
+            while len(self._values) >= _MOST_VALUES:  # no one came for the oldest: its consumer was closed
+                del self._values[next(iter(self._values))]
+            loop = asyncio.get_running_loop()
+            found = record, loop.run_in_executor(None, reader.read, record.payload, record.key)
+            found[1].add_done_callback(lambda value: value.cancelled() or value.exception())  # perhaps no one asks
+            self._values[id(record)] = found
+        await asyncio.wait({found[1]})
 
     async def learn(self, key: Key, required: bool = False) -> bool:
         """Fetch a schema, one at a time. Return False without an answer, after a pause if the schema is required."""

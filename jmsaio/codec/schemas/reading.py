@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import attrs
 
-from jmsaio.codec.schemas.avro import evolving_reader
+from jmsaio.codec.schemas.avro import LARGE, evolving_reader
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message, TextMessage
@@ -59,6 +59,8 @@ def json_text(value: bytes | date | time | Decimal) -> str:
 
 
 _LENGTH: Final = struct.Struct(">i")
+#: Bytes of a payload whose reading takes about 10 ms.
+_LARGE: Final = {"AVRO": LARGE, "KEY_VALUE": LARGE, "JSON": 400_000}
 
 
 @attrs.frozen(eq=False)
@@ -67,6 +69,10 @@ class SchemaReader:
 
     schema_type: str
     read: Callable[[bytes | None, str | None], Any]
+
+    def is_slow(self, payload: bytes) -> bool:
+        """Whether reading a body takes so long that a thread should do it: 10 ms or more."""
+        return len(payload) > _LARGE.get(self.schema_type, len(payload))
 
     def kind(self, value: object) -> type[Message]:
         """Return the class of the message for a value, as Starlight for JMS chooses it."""
@@ -124,7 +130,16 @@ def _text(payload: bytes) -> str:
 def _json(payload: bytes) -> Any:
     text = _text(payload)
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        if len(text) < _LARGE["JSON"]:
+            value = json.loads(text, parse_constant=_refuse)
+        else:  # in a thread: each call in Python lets others run, while the parser holds Python's lock
+            value = json.loads(
+                text,
+                parse_constant=_refuse,
+                object_hook=lambda found: found,
+                parse_int=lambda digits: int(digits),
+                parse_float=lambda digits: float(digits),
+            )
     except (ValueError, RecursionError) as error:
         raise MessageFormatError(f"it is not JSON: {error}") from error
     if not is_shallow(value):

@@ -74,13 +74,18 @@ def is_shallow(value: Any) -> bool:
     for _ in range(MAX_DEPTH + 2):
         if not level:
             return True
-        level = [
-            inner
-            for item in level
-            for inner in (item.values() if isinstance(item, dict) else item)
-            if isinstance(inner, (dict, list))
-        ]
+        level = inner_containers(level)
     return False
+
+
+def inner_containers(level: list[Any]) -> list[Any]:
+    """Return the lists and dicts in the lists and dicts of ``level``."""
+    return [
+        inner
+        for item in level
+        for inner in (item.values() if isinstance(item, dict) else item)
+        if isinstance(inner, (dict, list))
+    ]
 
 
 class ObjectMessage(Message):

@@ -264,10 +264,33 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
     assert [record.message for record in caplog.records].count("the exception listener raised") == 2
 
 
+async def test_a_listener_that_fails_again_is_counted_after_one_traceback(
+    owned: jmsaio.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(number: int) -> None:
+        raise ValueError(f"failed {number}")
+
+    reports = runtime_of(owned).reports
+    for number in (1, 2, 3):
+        try:
+            fail(number)
+        except ValueError as error:
+            reports.add(error, "the listener")
+    reports.add(ValueError("elsewhere"))
+    records = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.message for record in records] == [
+        "the listener: failed 1",
+        "the listener: failed 2 (2 times from the same line; its first traceback is above)",
+        "the listener: failed 3 (3 times from the same line; its first traceback is above)",
+        "elsewhere",
+    ]
+    assert [record.exc_info is not None for record in records] == [True, False, False, True]
+
+
 async def test_a_listener_that_fails_is_one_log_record(
     session: jmsaio.Session, name: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The record has destination, message id and traceback."""
+    """The record has destination, message id and traceback; a completion listener's second has a count instead."""
     queue, done = session.create_queue(name("failing")), asyncio.Event()
 
     def listener(message: jmsaio.Message) -> None:
@@ -299,9 +322,11 @@ async def test_a_listener_that_fails_is_one_log_record(
         await producer.send_async(message, completion_listener=Functions(failing, failing))
     await producer.close()
     records = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    for message, record in zip(messages, records, strict=True):
+    assert [record.exc_info is not None for record in records] == [True, False]
+    again = " (2 times from the same line; its first traceback is above)"
+    for message, record, end in zip(messages, records, ("", again), strict=True):
         which = f"message {message.jms_message_id} to {queue!r}"
-        assert record.message == f"the completion listener of {which}: no one cares" and record.exc_info is not None
+        assert record.message == f"the completion listener of {which}: no one cares{end}"
         assert fields(record) == {**here, "jms_destination": queue.name, "jms_message_id": message.jms_message_id}
 
 

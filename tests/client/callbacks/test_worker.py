@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client import consumer as consumer_module
+from jmsaio.client.callbacks import worker
 from jmsaio.client.callbacks.worker import CallbackWorker, call
 from jmsaio.codec import decode_with
 from jmsaio.model.wire import ReceivedRecord
@@ -23,6 +25,46 @@ from jmsaio.testing import embedded_broker
 from tests.client.helpers import Listener, fill, rest, text, texts, transactions
 
 Name = Callable[[str], str]
+
+
+async def test_a_callback_that_blocks_the_loop_is_logged_with_its_name_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By one clock, which the callbacks advance themselves."""
+    now = 0.0
+    monkeypatch.setattr(worker, "_watch", worker._Watch())
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: now))
+
+    def block(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def block_between(seconds: float) -> None:
+        await asyncio.sleep(0)
+        block(seconds)
+        await asyncio.sleep(0)
+
+    await call(block, 0.9)
+    await call(block_between, 0.9)
+    assert not caplog.records
+    await call(block_between, 2)
+    await call(block, 30)  # within the minute
+    assert [
+        "test_a_callback" in each.message and "block_between blocked" in each.message for each in caplog.records
+    ] == [True]
+    await call(block, 31)
+    assert len(caplog.records) == 2 and "for 31.0 s" in caplog.records[1].message
+    with pytest.raises(ZeroDivisionError):
+        await call(lambda: 1 / 0)
+
+    async def wait() -> None:
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(call(wait))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def test_listener_serial_and_in_order(connection: jmsaio.Connection, name: Name) -> None:

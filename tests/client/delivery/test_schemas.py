@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from pulsar.schema import JsonSchema, Record, String, StringSchema
 import jmsaio
 from jmsaio.client.delivery import schemas as module
 from jmsaio.client.delivery.schemas import SchemaNeededError, Schemas
+from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.model.schema import Schema
 from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.kit.records import Record as FakeRecord
@@ -327,3 +329,48 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, bo
     for number in range(10):
         schemas._remember((str(number), b""), module._FetchedSchema(), 6)
         assert len(schemas._known) <= 3
+
+
+NUMBERS = Schema(
+    "AVRO", '{"type": "record", "name": "N", "fields": [{"name": "n", "type": {"type": "array", "items": "int"}}]}'
+)
+
+
+@pytest.mark.broker
+async def test_a_large_avro_body_is_decoded_beside_the_event_loop(
+    config: dict[str, object], queue: jmsaio.Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In order, whatever the time limit of a receive; a listener and a browser receive it, too."""
+    values = [{"n": list(range(size))} for size in (3, 60_000, 4, 70_000)]
+    threads: list[bool] = []
+
+    def noting(schema: Schema) -> Any:
+        reader = schema_reader(schema)
+        assert reader is not None
+
+        def read(payload: bytes | None, key: str | None) -> Any:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return reader.read(payload, key)
+
+        return SchemaReader(reader.schema_type, read)
+
+    monkeypatch.setattr(module, "schema_reader", noting)
+    async with (
+        jmsaio.connect(config, consumer={"use_schema": True}) as connection,
+        connection.create_session() as session,
+        session.create_producer(queue, schema=NUMBERS) as producer,
+    ):
+        for value in values:
+            await producer.send(value)
+        async with session.create_browser(queue) as browser:
+            assert [message.get_body(dict) async for message in browser] == values
+        async with session.create_consumer(queue) as consumer:
+            found: list[Any] = []
+            while len(found) < 2:
+                message = await consumer.receive(timeout=0.005)
+                found += [] if message is None else [message.get_body(dict)]
+            arrived = asyncio.Queue[Any]()
+            consumer.set_message_listener(lambda message: arrived.put_nowait(message.get_body(dict)))
+            found += [await asyncio.wait_for(arrived.get(), 30) for _ in range(2)]
+    assert found == values
+    assert threads == [True, False, True, False] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -53,6 +54,38 @@ def test_a_field_with_a_default_may_be_left_out() -> None:
     assert reader.read(payload, None) == {"id": 1, "note": None, "price": Decimal("1.00"), "items": []}
 
 
+def calls(work: Callable[[], Any]) -> tuple[Any, int]:
+    """What work returns, and its number of calls in Python: other threads can run at each, but not in a call of C."""
+    count = 0
+
+    def called(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(called)
+    try:
+        return work(), count
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["AVRO", "JSON"])
+def test_a_thread_that_writes_or_reads_a_large_body_lets_others_run(kind: str) -> None:
+    """As another version, too."""
+    fields = [field for field in ORDER["fields"] if field["name"] != "price"]
+    schema, later = (Schema(kind, {**ORDER, "fields": fields, "doc": text}) for text in ("", "later"))
+    values = 40_100
+    body = {"id": 5, "note": None, "items": [{f"{number:012}": number for number in range(values)}]}
+    writer, reader = schema_writer(schema), schema_reader(schema, later)
+    write = writer.aside(body)
+    assert write is not None and reader is not None and writer.aside({**BODY, "items": []}) is None
+    payload, writing = calls(write)
+    value, reading = calls(lambda: reader.read(payload, None))
+    assert payload == writer.write(body) and value == body and reader.is_slow(payload)
+    assert min(writing, reading) > values
+
+
 def deep(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
@@ -85,8 +118,9 @@ def deep(levels: int) -> Any:
 )
 def test_a_body_that_does_not_fit_is_refused(schema: Schema, body: object, words: str) -> None:
     writer = schema_writer(schema)
-    with pytest.raises(MessageFormatError, match=words):
-        writer.write(body)
+    for write in (writer.write, writer._write_aside or writer.write):
+        with pytest.raises(MessageFormatError, match=words):
+            write(body)
 
 
 @pytest.mark.parametrize(

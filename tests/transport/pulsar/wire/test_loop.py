@@ -65,6 +65,31 @@ async def test_no_step_takes_long_while_messages_are_sent_received_and_recovered
     assert watching.steps == []
 
 
+@pytest.mark.parametrize("kind", ["AVRO", "JSON"])
+async def test_no_step_takes_long_for_a_body_of_5_mb_with_a_schema(
+    pulsar_broker: TestBroker, watch: Callable[[], Watch], kind: str
+) -> None:
+    url, queue = f"{pulsar_broker.url}&transport=wire", jmsaio.Queue(f"load-{uuid.uuid4()}")
+    schema = jmsaio.Schema(kind, '{"type": "array", "items": {"type": "map", "values": "long"}}')
+    body = [{"a": 1 << 40, "b": number} for number in range({"AVRO": 300_000, "JSON": 170_000}[kind])]
+    producing = {"chunking_enabled": True, "batching_enabled": False}
+    async with (
+        jmsaio.connect(url, consumer={"use_schema": True}, producer=producing) as connection,
+        connection.create_session() as session,
+        session.create_consumer(queue) as consumer,
+        session.create_producer(queue, schema=schema) as producer,
+    ):
+        await producer.send(body[:1])
+        assert await consumer.receive(timeout=HANG) is not None
+        watching = watch()
+        await asyncio.sleep(0)  # the step that began before is not measured
+        await producer.send(body)
+        message = await consumer.receive(timeout=HANG)
+        await asyncio.sleep(0)
+    assert watching.steps == []
+    assert message is not None and message.get_body(object) == body
+
+
 async def _load(connection: jmsaio.Connection, session: jmsaio.Session, queue: jmsaio.Queue) -> None:
     async with session.create_producer(queue) as producer:
         for number in range(MESSAGES):
