@@ -234,7 +234,8 @@ class CopyCursors:
         admin, source = require_admin(transport), resolve(request.destination, configuration.system_namespace)
         queue = configuration.queue_subscription(source.subscription)
         target = request.target(configuration) or ""
-        whole = json.dumps([source.topics, source.pattern, queue, target, request.selector])
+        # The last one was a limit, which copies had in version 0.2.0: what that began can be continued.
+        whole = json.dumps([source.topics, source.pattern, queue, target, request.selector, None])
         readable = re.sub(r"[^\w.-]", "-", short_name(target, configuration.system_namespace), flags=re.ASCII)
         return cls(
             admin=admin,

@@ -16,6 +16,7 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError
 from jmsaio.maintenance import transfer as transferring, transfers as module
+from jmsaio.maintenance.dead_letters import require_admin
 from jmsaio.maintenance.transfer import (
     Transfer,
     TransferProgress,
@@ -39,6 +40,7 @@ from jmsaio.transport.base import (
     SubscriptionType,
     Transport,
 )
+from jmsaio.transport.registry import connected
 from tests.kit.records import ORDER, texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.transport.contract.harness import GUARD
@@ -312,6 +314,16 @@ async def test_a_repeated_copy_continues_and_one_after_a_complete_one_starts_aga
     assert await copying.copy() == 6
     assert await copying.copies() == Counter("abcdef" * 2)
     assert sorted(texts(await letters.waiting())) == list("abcdef")
+
+
+async def test_a_copy_that_version_0_2_0_began_continues() -> None:
+    configuration = load("memory://upgraded")
+    request = TransferRequest(destination=Queue("orders"), to=Queue("archive"), transfer=Transfer.COPY)
+    async with connected(configuration) as transport:
+        await require_admin(transport).create_topic("persistent://public/default/orders")
+        for selector, mark in ((None, "156616f2"), ("a = 1", "f198b57c")):
+            cursors = await CopyCursors.of(transport, configuration, attrs.evolve(request, selector=selector))
+            assert cursors.name == f"jmsaio-copy-archive-{mark}"
 
 
 #: Steps of the event loop, and seconds: the embedded broker is done before any time passes.
