@@ -35,6 +35,15 @@ def test_the_package_is_the_command() -> None:
     assert done.stdout == f"jmsaio, version {__version__}\n"
 
 
+def test_older_versions_of_click_suffice() -> None:
+    """Their ParamType is not generic, and the metavar of an option needs no context."""
+    older = "import click; click.ParamType.__class_getitem__ = None; click.Option.make_metavar = lambda self: ''"
+    command = "import sys; from jmsaio.cli import main; sys.exit(main(['queues', '-o', 'wrong']))"
+    done = subprocess.run([sys.executable, "-c", f"{older}; {command}"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "jmsaio: --option needs NAME=VALUE, not 'wrong' (see 'jmsaio queues --help')\n"
+
+
 @pytest.mark.parametrize("name", sorted(app.commands))
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0

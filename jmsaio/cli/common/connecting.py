@@ -105,7 +105,7 @@ def pairs(context: click.Context, option: click.Parameter, texts: tuple[str, ...
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"{option.opts[-1]} needs {option.make_metavar(context)}, not {shown(name)}")
+            raise click.UsageError(f"{option.opts[-1]} needs {option.metavar}, not {shown(name)}")
         found[name] = value
     return found
 

@@ -27,7 +27,7 @@ _EXTRA: Final = ("pyspark", "pyarrow")
 _SECRET: Final = re.compile(r"[^:]+://[^/]*:[^/]*@|[^:]+://.*[?#]", re.DOTALL)
 
 
-class _Folder(click.ParamType[str]):
+class _Folder(click.ParamType):  # type: ignore[type-arg]  # it is not generic in older versions of click
     """A folder: the absolute path, or the URL in a file system that Spark reaches."""
 
     name = "folder"
