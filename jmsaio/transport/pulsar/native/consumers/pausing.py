@@ -232,7 +232,7 @@ class Pausing:
             return False
         at_once = self._can_reopen
         if at_once or shrinks:
-            self._reopen(wanted, PATIENCE, must=False)
+            self._reopen(wanted, PATIENCE, must=at_once)  # then the caller leaves messages to the new consumers
         self._not_before = now + PAUSE
         return at_once
 

@@ -199,6 +199,19 @@ async def test_nothing_is_taken_while_the_queue_is_changed(kind: SubscriptionTyp
     assert {one.redelivery_count for one in got} == {0}
 
 
+async def test_what_was_left_for_the_new_consumers_comes_although_the_application_settles_nothing() -> None:
+    """It takes a record that comes from here before they are opened, and keeps it."""
+    desk = Desk(SubscriptionType.SHARED)
+    desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))
+    assert desk.receiver.receive(2) == []
+    desk.receiver.deliver_again(desk.topics[0], [FakeMessage(0)])
+    assert len(desk.receiver.receive(1)) == 1
+    with anyio.fail_after(HANG):
+        while not (got := desk.receiver.receive(2)):
+            await asyncio.sleep(0.001)
+    assert [one.message_id.entry for one in got] == [1, 2]
+
+
 @pytest.mark.parametrize("cancelled", ["another call", "closing"])
 async def test_a_change_leaves_no_consumer_open_when_the_receiver_closes(cancelled: str) -> None:
     """Such a consumer would prefetch messages that no one takes."""
