@@ -15,7 +15,6 @@ import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from jmsaio.model import durations
-from jmsaio.protocol.commands import Command
 from jmsaio.testing.link import Direction, Forwarder, FrameFault, Link, Part, Rules, Traffic
 
 #: Turns of the loop after which an accepted connection is known; before, breaking all would leave it out.
@@ -204,7 +203,7 @@ class FaultProxy:
 
     def flip(
         self,
-        command: Command,
+        command: int,
         part: Part = Part.PAYLOAD,
         *,
         direction: Direction | None = None,
@@ -214,7 +213,8 @@ class FaultProxy:
         """Damage one byte in each of the next frames of a command, as a bad network card does.
 
         Args:
-            command: type of the frames; messages are ``SEND`` to the broker and ``MESSAGE`` from it.
+            command: type of the frames, a ``Command`` or another number of the protocol; messages are ``SEND`` to the
+                broker and ``MESSAGE`` from it.
             part: part of the frame; frames that lack it are left alone.
             direction: direction; default: both.
             skip: matching frames that pass first.
@@ -226,14 +226,14 @@ class FaultProxy:
         return self._add(FrameFault("flip", command, part, skip, times), direction)
 
     def swallow(
-        self, command: Command, *, direction: Direction | None = None, skip: int = 0, times: int | None = 1
+        self, command: int, *, direction: Direction | None = None, skip: int = 0, times: int | None = 1
     ) -> FrameFault:
         """Drop the next frames of a command, as if an answer was lost; arguments as for ``flip``."""
         return self._add(FrameFault("swallow", command, skip=skip, left=times), direction)
 
     def cut(
         self,
-        command: Command | None = None,
+        command: int | None = None,
         *,
         direction: Direction | None = None,
         skip: int = 0,
