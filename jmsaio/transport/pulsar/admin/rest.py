@@ -105,15 +105,15 @@ class RestAdmin:
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
         path = topic_path(topic)
         if partitions > 0:
-            return await self._create(f"{path}/partitions", partitions, f"create {topic}")
-        return await self._create(path, {}, f"create {topic}")
+            return await self._create(f"{path}/partitions", partitions, f"create {topic}", done=409)
+        return await self._create(path, {}, f"create {topic}", done=409)
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
         path = topic_path(topic)
         query = {"force": str(force).lower(), "deleteSchema": "true"}
         if await self.partitions(topic) > 0:
             path = f"{path}/partitions"
-        await self._call("DELETE", path, query=query, what=f"delete {topic}")
+        await self._call("DELETE", path, query=query, what=f"delete {topic}", done=404)
 
     async def terminate_topic(self, topic: str) -> None:
         ending = "/terminate/partitions" if await self.partitions(topic) > 0 else "/terminate"
@@ -287,7 +287,8 @@ class RestAdmin:
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         what = f"delete subscription {name} of {topic}"
-        await self._call("DELETE", subscription_path(topic, name), query={"force": str(force).lower()}, what=what)
+        query = {"force": str(force).lower()}
+        await self._call("DELETE", subscription_path(topic, name), query=query, what=what, done=404)
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
         path, what = f"{subscription_path(topic, name)}/properties", f"properties of subscription {name} of {topic}"
@@ -317,9 +318,11 @@ class RestAdmin:
         if client is not None:
             await client.aclose()
 
-    async def _create(self, path: str, body: object, what: str, query: Mapping[str, str] | None = None) -> bool:
+    async def _create(
+        self, path: str, body: object, what: str, query: Mapping[str, str] | None = None, done: int | None = None
+    ) -> bool:  # fmt: skip
         try:
-            await self._call("PUT", path, query=query, body=body, what=what)
+            await self._call("PUT", path, query=query, body=body, what=what, done=done)
         except AdminError as error:
             if error.status == 409:
                 return False
@@ -341,9 +344,12 @@ class RestAdmin:
 
     async def _answer(
         self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None,
-        checked: bool = True,
+        checked: bool = True, done: int | None = None,
     ) -> httpx.Response:  # fmt: skip
-        """Make a call with retries; return the raw answer. ``checked``: verify before that the cluster is the same."""
+        """Make a call with retries; return the raw answer. ``checked``: verify before that the cluster is the same.
+
+        ``done`` is the status of a second attempt if the first one had its effect, although it seemed to fail.
+        """
         limit = self._config.operation_timeout
         try:
             with anyio.fail_after(limit):
@@ -351,12 +357,12 @@ class RestAdmin:
                     await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
                 if checked and self._check is not None:
                     await self._check(path, what, partial(self.consumers, what))
-                return await self._repeated(method, path, query, body, what)
+                return await self._repeated(method, path, query, body, what, done)
         except TimeoutError:
             raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
 
     async def _repeated(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
+        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str, done: int | None
     ) -> httpx.Response:
         import httpx
 
@@ -369,6 +375,11 @@ class RestAdmin:
         )
         try:
             return await retrying(self._once, method, path, query, body, what)
+        except (AdminError, NotFoundError) as error:
+            status = error.status if isinstance(error, AdminError) else 404
+            if status != done or retrying.statistics["attempt_number"] == 1:
+                raise
+            return httpx.Response(204)
         except (httpx.HTTPError, ssl.SSLError) as error:  # a TLS alert in an answer is an SSLError
             reason = distrust(error, self._url) or await missing_tls(self._url)
             if reason is not None:

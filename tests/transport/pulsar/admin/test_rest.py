@@ -256,6 +256,22 @@ async def test_what_exists_is_not_created(make_admin: MakeAdmin) -> None:
     assert [body["ledgerId"] for body in bodies[2:]] == [2**63 - 1, -1]
 
 
+@pytest.mark.parametrize("failed", [Answer(500), Answer(503), Answer(0)])
+async def test_a_repeated_attempt_finds_what_the_first_one_did(make_admin: MakeAdmin, failed: Answer) -> None:
+    """An answer that says that a call failed, or none, does not say that nothing was done."""
+    async with scripted(failed, Answer(409)) as server:
+        assert await make_admin(server.url).create_topic(TOPIC)
+    async with scripted(failed, Answer(409)) as server:
+        assert await make_admin(server.url).create_topic(TOPIC, 3)
+    async with scripted(failed, Answer(404), parts=0) as server:
+        await make_admin(server.url).delete_topic(TOPIC)
+    async with scripted(failed, Answer(404)) as server:
+        await make_admin(server.url).delete_subscription(TOPIC, "s")
+    async with scripted(Answer(404)) as server:
+        assert isinstance(await failure(make_admin(server.url).delete_subscription(TOPIC, "s")), NotFoundError)
+    assert len(server.requests) == 1
+
+
 async def test_creating_in_a_missing_namespace_fails(make_admin: MakeAdmin) -> None:
     async with scripted(Answer(404, {"reason": "Namespace not found"})) as server:
         assert isinstance(await failure(make_admin(server.url).create_topic(TOPIC)), NotFoundError)
