@@ -267,18 +267,22 @@ class Acknowledging:
                 if self._receipts:
                     await asyncio.wait(list(self._receipts), timeout=config.operation_timeout)
                 if self._at.connection is None:
-                    self._acked = {}  # those that arrive again are acknowledged then
+                    self._drop_late(TransportError("the connection was lost at once", "Disconnected"))
             finally:
                 await self._at.close(config.close_timeout)
         except JMSError as caught:
-            self._refused = caught  # the next settle raises it; the broker redelivers
-            self._acked = {}
-            shares, self._late_shares = self._late_shares, []
-            for share in shares:
-                self._answer(share, caught)
+            self._refused = caught  # the next settle raises it
+            self._drop_late(caught)
         finally:
             self._late = None
         self.flush()  # what was acknowledged meanwhile
+
+    def _drop_late(self, error: JMSError) -> None:
+        """Send nothing before its entry arrives again; fail the transactions, which can't wait for that."""
+        self._acked = {}
+        shares, self._late_shares = self._late_shares, []
+        for share in shares:
+            self._answer(share, error)
 
     def send_late(self) -> None:
         """Send what was acknowledged while it was closed at the broker."""

@@ -322,6 +322,8 @@ class Consumer:
 
     async def unsubscribe(self, timeout: float) -> None:
         self.acks.flush()
+        if self._at.parked and await self.acks.late_sent(timeout):
+            await self._at.open(timeout)
         try:
             await self._at.request("unsubscribe", timeout, Command.UNSUBSCRIBE)
         except TransportError as error:

@@ -235,17 +235,27 @@ class WireReceiver:
         self._check()
         if self.subscription.shared:
             self._stopped = True
-            stopping = [self._client.tasks.start(consumer.stop(timeout)) for consumer in self._consumers]
-            if stopping:
-                await asyncio.wait(stopping)
+            await self._stop_all(timeout)
+
+    async def _stop_all(self, timeout: float) -> None:
+        stopping = [self._client.tasks.start(consumer.stop(timeout)) for consumer in self._consumers]
+        if stopping:
+            await asyncio.wait(stopping)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
         """Receive again; statistics show a new selector after the next reconnect, since consumers stay registered."""
         self._check()
         if self._stopped:
             self.subscription = self.subscription.showing(selector)
-            await together(consumer.resume(timeout, self.subscription) for consumer in self._consumers)
             self._stopped = False
+            try:
+                await together(consumer.resume(timeout, self.subscription) for consumer in self._consumers)
+            except BaseException:
+                self._stopped = True
+                raise
+            finally:
+                if self._stopped:  # or it was stopped meanwhile; some consumers are resumed
+                    await self._stop_all(timeout)
 
     async def aclose(self, timeout: float) -> None:
         if self._closing is None:

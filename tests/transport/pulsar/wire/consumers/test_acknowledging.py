@@ -250,6 +250,28 @@ async def test_a_key_shared_consumer_that_is_stopped_acknowledges_in_a_transacti
     assert ["txnid_least_bits" in fields for fields in peer.all(Command.ACK)] == [True] * committed
 
 
+async def test_a_late_acknowledgement_in_a_transaction_fails_with_the_link(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """Otherwise a broker that closes the consumer as soon as it has subscribed is asked again without a pause."""
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
+    peer.deliver(0, "a")
+    records = await box.take(1)
+    await box.receiver.stop(5)
+    transaction = await transport.begin(60)
+
+    def close_at_once(link: Link, fields: Fields) -> bytes:
+        close = encode_command(Command.CLOSE_CONSUMER, consumer_id=fields["consumer_id"], request_id=0)
+        asyncio.get_running_loop().call_later(0, link.write, close)  # in the turn in which the client reads the answer
+        return peer.usual(link, Command.SUBSCRIBE, fields)
+
+    peer.script(Command.SUBSCRIBE, close_at_once)
+    box.receiver.acknowledge(records, transaction)
+    with pytest.raises(TransactionRolledBackError):
+        await transaction.commit()
+    assert len(peer.all(Command.SUBSCRIBE)) == 2
+
+
 async def test_what_a_broker_rolled_back_by_itself_is_asked_for_again(peer: Peer, transport: WireTransport) -> None:
     """The record arrived while the transaction still had it, and was not handed out."""
     box = await subscribe(transport)

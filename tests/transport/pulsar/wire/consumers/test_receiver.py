@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.errors import IllegalStateError, ObjectClosedError, TransportError
+from jmsaio.errors import IllegalStateError, JMSSecurityError, ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import Receiver, SenderOptions, StartPosition, Subscription, SubscriptionType
@@ -185,6 +185,38 @@ async def test_seek_needs_a_consumer_of_the_partition(peer: Peer, transport: Wir
     await receiver.stop(5)
     with pytest.raises(IllegalStateError, match="stopped"):
         await receiver.seek(StartPosition.EARLIEST, 5)
+
+
+@pytest.mark.parametrize("end", ["fails", "is stopped"])
+async def test_a_resume_that_does_not_succeed_leaves_all_consumers_stopped(
+    peer: Peer, transport: WireTransport, end: str
+) -> None:
+    """The first one was resumed when the second one is refused, or when the receiver is stopped."""
+    wanted = Subscription(
+        (TOPIC, OTHER), "s", SubscriptionType.KEY_SHARED, ConsumerConfig(), StartPosition.EARLIEST, durable=False
+    )
+    receiver = await transport.open_receiver(wanted, lambda: None)
+    await receiver.stop(5)
+
+    def late(link: Link, fields: Fields) -> bytes:
+        refused = error_answer(Command.SUBSCRIBE, fields, ServerError.AuthorizationError)
+        answer = refused if end == "fails" else peer.usual(link, Command.SUBSCRIBE, fields)
+        asyncio.get_running_loop().call_later(0.1, link.write, answer)
+        return b""
+
+    peer.script(Command.SUBSCRIBE, lambda link, fields: peer.usual(link, Command.SUBSCRIBE, fields), late)
+    resuming = asyncio.ensure_future(receiver.resume(5))
+    await peer.seen(Command.FLOW, 3)
+    if end == "fails":
+        with pytest.raises(JMSSecurityError):
+            await resuming
+    else:
+        await receiver.stop(5)
+        await resuming
+    closed = {fields["consumer_id"] for fields in peer.all(Command.CLOSE_CONSUMER)}
+    assert {fields["consumer_id"] for fields in peer.all(Command.SUBSCRIBE)[: 3 if end == "fails" else 4]} <= closed
+    await receiver.aclose(60)
+    assert len(peer.all(Command.UNSUBSCRIBE)) == 2, "subscribed again for it"
 
 
 async def test_a_closed_receiver_receives_nothing(peer: Peer, transport: WireTransport) -> None:
