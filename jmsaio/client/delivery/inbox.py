@@ -210,6 +210,7 @@ class Inbox:
     failure: JMSError | None = attrs.field(default=None, init=False)  # why the receiver ended
     refusal: JMSError | None = attrs.field(default=None, init=False)  # the broker currently refuses the credentials
     attached: bool = attrs.field(default=False, init=False)
+    taken_over: bool = attrs.field(default=False, init=False)  # by a new consumer, which might not be attached yet
     closed: bool = attrs.field(default=False, init=False)
     more: bool = attrs.field(default=True, init=False)  # whether the last fill might have left records
     use_schema: bool = attrs.field(default=False, init=False)
@@ -246,8 +247,13 @@ class Inbox:
 
     def detach(self) -> None:
         self.wanted = False
-        self.attached = False
+        self.attached = self.taken_over = False
         self.release()
+
+    def take_over(self) -> None:
+        """Reserve a detached inbox for a new consumer, under another use of its subscription's name."""
+        self.taken_over = True
+        self.free_name()
 
     def free_name(self) -> None:
         free, self._free_name = self._free_name, None
@@ -457,7 +463,8 @@ class Inbox:
             try:
                 await self.siblings.return_resting(self)
             finally:
-                await self.settlement.own.stop(timeout)
+                if not self.taken_over:  # else a new consumer receives from it
+                    await self.settlement.own.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
         if self.closed:

@@ -119,7 +119,7 @@ class SessionInboxes:
             if _filtering(inbox.subscription) == _filtering(subscription) and inbox.failure is None:
                 del self.lingering[inbox]
                 self._settled.wake()
-                inbox.free_name()
+                inbox.take_over()
                 return inbox
         return None
 

@@ -109,8 +109,11 @@ async def _resume(receiver: Receiver, selector: str | None, timeout: float) -> N
 
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
-    if not runtime.inboxes.retain(inbox, runtime.connection.transport):
-        with anyio.CancelScope(shield=True):
+    inbox.detach()
+    with anyio.CancelScope(shield=True):
+        if runtime.inboxes.retain(inbox, runtime.connection.transport):
+            await inbox.stop(runtime.close_timeout)  # it might have been resumed
+        else:
             await inbox.aclose(runtime.close_timeout)
 
 

@@ -16,6 +16,7 @@ from jmsaio.client.callbacks.reports import ExceptionReports, SerialCalls
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.runtime.open_inbox import subscribe
+from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import NotFoundError
 from jmsaio.rules.ledger import DeliveryLedger
@@ -243,6 +244,27 @@ async def test_a_pattern_s_unsettled_messages_are_not_another_s(connection: jmsa
         await session.acknowledge()
 
 
+@pytest.mark.parametrize("turns", range(1, 4))
+async def test_a_consumer_that_takes_over_during_a_close_receives(
+    connection: jmsaio.Connection, name: Name, turns: int
+) -> None:
+    """The close returns what the selector rejected, and must not stop the receiver that the new consumer has then."""
+    async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+        queue = session.create_queue(name("taken"))
+        producer = await session.create_producer(queue)
+        consumer = await session.create_consumer(queue, "n = 9")
+        for number in (*[1] * 50, 9):
+            await producer.send("sent", properties={"n": number})
+        assert await text(consumer) == "sent"
+        closing = asyncio.ensure_future(consumer.close())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        consumer = await session.create_consumer(queue, "n = 9")
+        await closing
+        await producer.send("next", properties={"n": 9})
+        assert await text(consumer) == "next"
+
+
 WANTED = Subscription(
     ("persistent://public/default/t",), "sub", SubscriptionType.EXCLUSIVE, ConsumerConfig(), replace=True,
     properties={"jmsaio.selector": "x = 1", "jmsaio.nolocal": "false", "jmsaio.shared": "false"},
@@ -370,6 +392,27 @@ async def test_an_inbox_that_was_being_taken_over_when_its_session_ended_is_clos
         assert inbox_of(consumer).closed
         async with connection.create_session() as other, other.create_consumer(QUEUE) as taker:
             assert await text(taker) == "x"
+
+
+async def test_an_inbox_that_could_not_be_taken_over_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise others would wait for messages that it receives, and that nobody reads."""
+
+    async def fail(self: object, subscription: object) -> None:
+        raise jmsaio.TransportError("gone")
+
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
+        async with connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session:
+            producer = await session.create_producer(QUEUE)
+            await producer.send("held")
+            async with session.create_consumer(QUEUE) as consumer:
+                assert await text(consumer) == "held"
+            with monkeypatch.context() as patch:
+                patch.setattr(SelectorReader, "open", fail)
+                with pytest.raises(jmsaio.TransportError, match="gone"):
+                    await session.create_consumer(QUEUE)
+            await producer.send("next")
+            async with connection.create_session() as other, other.create_consumer(QUEUE) as taker:
+                assert await text(taker) == "next"
 
 
 @pytest.mark.parametrize(
