@@ -173,8 +173,8 @@ class Configuration:
         30.0, "operationTimeoutMs", "maximum time for a request to the broker", unit="ms", low=1
     )
     keep_alive_interval: float = option(
-        30.0, "keepAliveIntervalSeconds", "silence after which the broker is asked whether it is there; a connection "
-        "that stays silent for as long again is given up", unit="s", low=1, transports=ON_WIRE,
+        30.0, "keepAliveIntervalSeconds", "time without data after which a PING is sent; a connection that stays "
+        "silent for as long again is closed", unit="s", low=1, transports=ON_WIRE,
     )  # fmt: skip
     connections_per_broker: int = option(
         1, "connectionsPerBroker", "number of connections to each broker, which its producers and consumers share; 0 "
