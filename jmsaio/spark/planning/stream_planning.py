@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -79,14 +79,17 @@ class StreamCursor:
         self._tried = {topic: (place, True) for topic, place in begun.items()}
         return begun
 
-    async def find_existing(self, topics: Iterable[str]) -> set[str]:
-        async def one(topic: str) -> None:
-            with suppress(NotFoundError):
-                if self.subscription in (await self.admin.stats(topic)).subscriptions:
-                    self._existing.add(topic)
+    async def find_existing(self, topics: Collection[str]) -> set[str]:
+        """Return the topics on which the subscription exists now: it can be deleted, or expire, while a stream runs."""
 
-        await for_each([topic for topic in topics if topic not in self._existing], one)
-        return self._existing
+        async def one(topic: str) -> bool:
+            with suppress(NotFoundError):
+                return self.subscription in (await self.admin.stats(topic)).subscriptions
+            return False
+
+        found = {topic for topic, exists in (await for_each(topics, one)).items() if exists}
+        self._existing = self._existing.difference(topics) | found
+        return found
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
         """Acknowledge everything before ``start``; return the topics where that failed, which ``again`` retries.
@@ -231,13 +234,16 @@ class StreamPlanner:
         start = from_json(written)
         refreshed = self._refreshed
         stores = await self._refresh()
-        step = advance(
+        plan = partial(
+            advance,
             start,
             stores if self._until is None else clipped(stores, self._until),
             max_entries=self.options.max_entries_per_trigger if limited else None,
             max_bytes=self.options.max_bytes_per_trigger if limited else None,
-            retained=await self._retained(start),
         )
+        step = plan()
+        if step.losses:
+            step = plan(retained=await self._retained(step.losses))
         self._report(step.losses)
         if self._cursor is not None:
             self._unmoved = await self._cursor.move(start, stores, again=self._refreshed != refreshed)
@@ -270,7 +276,10 @@ class StreamPlanner:
         if self._refreshed is None:
             await self._refresh()
         begins, options = from_json(start), self.options
-        found, losses = between(begins, from_json(end), self._stores, await self._retained(begins))
+        plan = partial(between, begins, from_json(end), self._stores)
+        found, losses = plan()
+        if losses:
+            found, losses = plan(await self._retained(losses))
         self._report(losses)
         return split(found, options.min_partitions, options.max_entries_per_partition)
 
@@ -279,8 +288,8 @@ class StreamPlanner:
             self._losses += 1
             report_loss(loss, self.options)
 
-    async def _retained(self, start: Offsets) -> Container[str]:
-        return () if self._cursor is None else await self._cursor.find_existing(start)
+    async def _retained(self, losses: Iterable[Loss]) -> Container[str]:
+        return () if self._cursor is None else await self._cursor.find_existing({loss.topic for loss in losses})
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored]) -> bool:
         now, minimum = self._clock.steady(), self.options.min_entries_per_trigger

@@ -17,6 +17,7 @@ from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.topic_names import partition_names
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning import stream_planning
 from jmsaio.spark.planning.batch_planning import find_stores, plan_batch
 from jmsaio.spark.planning.plan import Stored, from_json
 from jmsaio.spark.planning.stream_planning import StreamCursor, StreamPlanner
@@ -552,6 +553,30 @@ async def test_only_topics_that_have_the_subscription_count_as_kept(seam: Seam) 
     assert await cursor.find_existing([topic, without, f"{topic}-gone"]) == {topic}
     await cursor.move({}, await find_stores(seam.transport, [without]), again=False)
     assert await cursor.find_existing([topic, without]) == {topic, without}
+    await admin_of(seam).delete_subscription(topic, NAME)
+    assert await cursor.find_existing([topic, without]) == {without}
+
+
+async def test_what_is_trimmed_after_the_subscription_was_deleted_is_lost(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can also expire while a stream is slow: it has no consumers."""
+    topic = await seam.topic("a", "b")
+    planning = planner(seam, topic, startingOffsets="earliest", subscription=NAME, failOnDataLoss="false")
+    start = await planning.initial()
+    assert await planning.latest(start, limited=True) != start
+
+    async def trimmed(transport: object, topics: object) -> dict[str, Stored]:
+        found = await find_stores(seam.transport, [topic])
+        ledgers = [attrs.evolve(one, id=one.id + 1) for one in found[topic].ledgers]
+        return {topic: Stored(tuple(ledgers), Place(ledgers[-1].id, 1))}
+
+    monkeypatch.setattr(stream_planning, "find_stores", trimmed)
+    await planning.latest(start, limited=True)
+    assert (await planning.report())["losses"] == 0
+    await admin_of(seam).delete_subscription(topic, NAME)
+    await planning.latest(start, limited=True)
+    assert (await planning.report())["losses"] == 1
 
 
 async def test_the_subscriptions_of_many_topics_are_moved_side_by_side(
