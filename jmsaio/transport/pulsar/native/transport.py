@@ -341,7 +341,5 @@ async def _first(opening: Coroutine[Any, Any, Opened], checking: Coroutine[Any, 
             check.add_done_callback(lambda _: scope.cancel())
             return await opening
     finally:
-        check.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait({check})
+        check.cancel()  # without waiting: a cancellation meanwhile would lose what was opened
     return check.result()

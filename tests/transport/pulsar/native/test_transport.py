@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import anyio
+import anyio.lowlevel
 import pytest
 
 from jmsaio.config import ConsumerConfig, load
@@ -15,6 +18,7 @@ from jmsaio.errors import (
 )
 from jmsaio.transport.base import Capabilities, ReaderOptions
 from jmsaio.transport.pulsar import open_transport
+from jmsaio.transport.pulsar.native.transport import _first
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import Kit
 
@@ -59,6 +63,34 @@ async def test_cancelled_connecting_leaves_nothing() -> None:
         with anyio.fail_after(10), anyio.move_on_after(0.1) as scope:
             await open_transport(load(f"pulsar://127.0.0.1:{port}"))
         assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("turns", range(1, 6))
+async def test_what_was_opened_is_returned_although_its_caller_is_cancelled_then(turns: int) -> None:
+    """Nobody else would know of it, and close it."""
+    opened: list[str] = []
+
+    async def opening() -> str:
+        await anyio.lowlevel.checkpoint()
+        opened.append("it")
+        return "it"
+
+    async def checking() -> JMSError:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):  # a connection is closed
+                for _ in range(5):
+                    await anyio.lowlevel.checkpoint()
+        raise AssertionError
+
+    first = asyncio.create_task(_first(opening(), checking()))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    assert first.cancelled() or opened == [first.result()]
+    assert not (first.cancelled() and opened)
 
 
 async def test_a_cancelled_close_closes_the_rest_interface(pulsar_broker: TestBroker) -> None:

@@ -124,18 +124,18 @@ class Subscriber:
         finally:  # cancelled once, however often this is, so that each can wait for its pending request
             for task in tasks:
                 task.cancel()
-            with anyio.CancelScope(shield=True):
-                natives = await asyncio.gather(*tasks, return_exceptions=True)
-            for native, topic in zip(natives, topics, strict=True):
-                if isinstance(native, BaseException):
+            if not all(task.done() for task in tasks):  # otherwise a cancellation would lose what they opened
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait(tasks)
+            for task, topic in zip(tasks, topics, strict=True):
+                if task.cancelled() or task.exception() is not None:
                     continue
                 if receiver.closed or receiver.stopped:  # meanwhile; the next check finds the partition again
-                    close_late(native)
+                    close_late(task.result())
                 else:
-                    receiver.add_native_consumer(native, topic)
-        for native in natives:
-            if isinstance(native, BaseException):
-                raise native
+                    receiver.add_native_consumer(task.result(), topic)
+        for task in tasks:
+            task.result()
 
     async def _subscribe(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
         name, source = subscription.name, topic

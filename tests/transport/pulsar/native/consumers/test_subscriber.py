@@ -205,6 +205,22 @@ async def no_sender(topic: str, options: SenderOptions) -> Sender:
     raise AssertionError
 
 
+@pytest.mark.parametrize("turns", range(1, 25))
+async def test_an_opening_that_is_cancelled_in_any_turn_leaves_no_consumer(turns: int) -> None:
+    """Nor when all of them were made: nothing else would close them before the connection ends."""
+    client: Any = FakeClient()
+    subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
+    subscriber = Subscriber(Bridge(), client, HANG, no_sender, Share(1000), no_letters)
+    opening = asyncio.create_task(subscriber.open(subscription, lambda: None, lambda receiver: None))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    opening.cancel()
+    await asyncio.wait([opening])
+    if not opening.cancelled():
+        await opening.result().aclose(HANG)
+    assert [consumer for consumer in client.made if not consumer.closed] == []
+
+
 async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     """It would take records although it is stopped, and could not be resumed."""
     topics = [f"persistent://public/default/t-partition-{number}" for number in range(2)]
