@@ -348,7 +348,8 @@ class LocalTransaction:
             try:
                 inbox.settlement.acknowledge(records, handle)
             except Exception as error:
-                await self._abort_commit(handle, deliveries[number:])
+                # The broker redelivers what a closed receiver had, and what was acknowledged in the transaction.
+                await self._abort_commit(handle, deliveries[number + isinstance(error, ObjectClosedError) :])
                 raise TransactionRolledBackError(
                     f"a received message could not be acknowledged, so the work was rolled back: {error}"
                 ) from error

@@ -20,7 +20,7 @@ from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
-from tests.client.helpers import Functions, fill, rest, take, texts, transactions
+from tests.client.helpers import Functions, drain, fill, rest, take, texts, transactions
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.kit.virtual_time import steady
 
@@ -968,3 +968,23 @@ async def test_a_unit_of_work_is_begun_by_its_first_delivery_and_the_subscriptio
                 assert transaction_of(session).work.handle is not None
     assert [topic.rpartition("/")[2] for topic, _ in joined] == [queue.name for queue in queues]
     assert {subscription for _, subscription in joined} == {"jms-queue"}
+
+
+async def test_a_commit_refused_by_a_closed_receiver_redelivers_each_message_once(name: Name) -> None:
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url, **transactions(False)) as connection:
+            queue = jmsaio.Queue(name("closed"))
+            other = await jmsaio.connect(broker.url)
+            picky = await (await other.create_session()).create_consumer(queue, "n = 1")
+            async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+                consumer = await session.create_consumer(queue)
+                await fill(connection, queue, 4)
+                assert sorted(texts(await take(consumer, 4))) == ["0", "1", "2", "3"]
+                assert picky.stats().buffered == 0
+                await other.close()  # it had received two of them
+                with pytest.raises(jmsaio.TransactionRolledBackError, match="is closed"):
+                    await session.commit()
+                again = await drain(consumer, 4)
+                assert sorted(texts(again)) == ["0", "1", "2", "3"]
+                await session.commit()
+                assert broker.backlog(queue.name) == 0
