@@ -151,10 +151,7 @@ class Settlement:
 
         Raises ObjectClosedError for such a record in a transaction, which must not be committed without it.
         """
-        if self._adopted:
-            self._acknowledge_by_owner(records, transaction)
-        else:
-            self.own.acknowledge(records, transaction)
+        self._acknowledge_by_owner(records, transaction)
         self.counts.acknowledged += len(records)
         if self.trace is not None:
             call_trace(self.trace.settled, "ack", records)
@@ -163,6 +160,9 @@ class Settlement:
                 self.forget(record)
 
     def _acknowledge_by_owner(self, records: Sequence[ReceivedRecord], transaction: Transaction | None) -> None:
+        if not self._adopted:
+            self.own.acknowledge(records, transaction)
+            return
         closed: ObjectClosedError | None = None
         for owner, part in self._by_owner(records):
             if owner is self:
