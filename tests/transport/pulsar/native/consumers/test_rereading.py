@@ -65,7 +65,7 @@ async def line(pulsar_broker: TestBroker, kit: Kit) -> AsyncIterator[Line]:
         await transport.aclose(10)
 
 
-async def remove_all(box: Box, numbers: list[str], seconds: float = 60) -> list[ReceivedRecord]:
+async def take_all(box: Box, numbers: list[str], seconds: float = 60) -> list[ReceivedRecord]:
     """Take and acknowledge until all numbers have come."""
     missing, taken = set(numbers), []
     with anyio.fail_after(seconds):
@@ -86,7 +86,7 @@ async def test_a_damaged_message_is_delivered(line: Line, kind: SubscriptionType
     box = await line.kit.box(kind)
     fault = line.proxy.flip(Command.MESSAGE, part)
     numbers = await line.send(3 * batch, batch)
-    taken = await remove_all(box, numbers)
+    taken = await take_all(box, numbers)
     assert fault.hits == 1
     assert sorted(texts(taken), key=int) == numbers
     damaged = min((one.message_id.ledger, one.message_id.entry) for one in taken)  # a busy sender divides its batches
@@ -104,7 +104,7 @@ async def test_a_damaged_batch_does_not_stop_the_consumer(line: Line, kind: Subs
     box = await line.kit.box(kind, receiver_queue_size=100)
     line.proxy.flip(Command.MESSAGE)
     numbers = await line.send(1000, 100)
-    await remove_all(box, numbers)
+    await take_all(box, numbers)
 
 
 async def test_it_is_delivered_to_a_consumer_that_holds_others(line: Line) -> None:
@@ -114,7 +114,7 @@ async def test_it_is_delivered_to_a_consumer_that_holds_others(line: Line) -> No
     records = await box.take(3)
     line.proxy.flip(Command.MESSAGE)
     numbers = await line.send(1000, 100)
-    taken = await remove_all(box, numbers)
+    taken = await take_all(box, numbers)
     box.receiver.acknowledge(records)
     await box.receiver.settle(HANG)
     await box.receiver.aclose(HANG)
@@ -133,7 +133,7 @@ async def test_the_connection_breaks_while_the_consumer_is_opened_anew(line: Lin
     line.proxy.reset()
     line.proxy.resume()
     numbers = await line.send(20, 10)
-    await remove_all(box, numbers)
+    await take_all(box, numbers)
 
 
 async def test_a_partition_of_a_topic(line: Line) -> None:
@@ -143,7 +143,7 @@ async def test_a_partition_of_a_topic(line: Line) -> None:
     box = await line.kit.box()
     line.proxy.flip(Command.MESSAGE, times=2)
     numbers = await line.send(20, 10)
-    taken = await remove_all(box, numbers)
+    taken = await take_all(box, numbers)
     again = [one for one in taken if one.redelivery_count]
     assert again
     assert {one.topic.rpartition("-")[2] == str(one.message_id.partition) for one in taken} == {True}
@@ -156,7 +156,7 @@ async def test_a_damaged_record_of_a_pattern_is_read_again_from_its_topic(line: 
     box.receiver.acknowledge(await box.take(1))
     line.proxy.flip(Command.MESSAGE)
     numbers = await line.send(20, 10, topic)
-    taken = await remove_all(box, numbers)
+    taken = await take_all(box, numbers)
     assert {one.topic for one in taken} == {topic}
 
 
@@ -249,7 +249,7 @@ async def test_a_truncated_or_garbled_frame(line: Line, truncated: bool) -> None
     box = await line.kit.box()
     fault = line.proxy.cut(Command.MESSAGE) if truncated else line.proxy.flip(Command.MESSAGE, Part.SIZE)
     numbers = await line.send(5000, 100)
-    await remove_all(box, numbers, 150)
+    await take_all(box, numbers, 150)
     assert fault.hits == 1
 
 

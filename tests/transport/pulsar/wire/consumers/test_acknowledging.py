@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.protocol.commands import Command
 from jmsaio.rules.record_life import TABLE, RecordEvent, RecordState
 from jmsaio.transport.base import SubscriptionType
@@ -17,7 +18,7 @@ from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
 from tests.protocol.all_commands import encode_command
 from tests.protocol.server_errors import ServerError
-from tests.transport.pulsar.wire.consumers.test_consumer import batch_of, subscribe, two_consumers
+from tests.transport.pulsar.wire.consumers.test_consumer import Box, batch_of, subscribe, two_consumers
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 
@@ -131,12 +132,18 @@ async def test_a_stopped_key_shared_consumer_leaves_its_keys_and_still_acknowled
     assert len(peer.all(Command.SUBSCRIBE)) == 3
 
 
-async def test_a_resume_beside_a_late_acknowledgement_registers_once(peer: Peer, transport: WireTransport) -> None:
-    """The late one comes first; the resume fails if that takes too long."""
+async def stopped(peer: Peer, transport: WireTransport) -> tuple[Box, list[ReceivedRecord]]:
+    """A receiver of a key-shared subscription that was stopped, and its record."""
     box = await subscribe(transport, SubscriptionType.KEY_SHARED)
     peer.deliver(0, "held")
     held = await box.take(1)
     await box.receiver.stop(5)
+    return box, held
+
+
+async def test_a_resume_beside_a_late_acknowledgement_registers_once(peer: Peer, transport: WireTransport) -> None:
+    """The late one comes first; the resume fails if that takes too long."""
+    box, held = await stopped(peer, transport)
     peer.answer(Command.SUBSCRIBE, "never")
     box.receiver.acknowledge(held)
     await peer.seen(Command.SUBSCRIBE, 2)
@@ -175,10 +182,7 @@ async def test_a_resume_before_the_stop_has_ended_stays_registered(peer: Peer, t
 
 
 async def test_what_is_acknowledged_during_a_resume_is_sent_by_it(peer: Peer, transport: WireTransport) -> None:
-    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
-    peer.deliver(0, "held")
-    held = await box.take(1)
-    await box.receiver.stop(5)
+    box, held = await stopped(peer, transport)
     peer.answer(Command.SUBSCRIBE, 0.1)
     resuming = asyncio.ensure_future(box.receiver.resume(5))
     await peer.seen(Command.SUBSCRIBE, 2)
@@ -236,10 +240,7 @@ async def test_what_another_client_s_transaction_has_comes_when_that_is_rolled_b
 async def test_a_key_shared_consumer_that_is_stopped_acknowledges_in_a_transaction(
     peer: Peer, transport: WireTransport, committed: bool
 ) -> None:
-    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
-    peer.deliver(0, "a")
-    records = await box.take(1)
-    await box.receiver.stop(5)
+    box, records = await stopped(peer, transport)
     transaction = await transport.begin(60)
     if not committed:
         peer.answer(Command.SUBSCRIBE, ServerError.AuthorizationError)
@@ -254,10 +255,7 @@ async def test_a_late_acknowledgement_in_a_transaction_fails_with_the_link(
     peer: Peer, transport: WireTransport
 ) -> None:
     """Otherwise a broker that closes the consumer as soon as it has subscribed is asked again without a pause."""
-    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
-    peer.deliver(0, "a")
-    records = await box.take(1)
-    await box.receiver.stop(5)
+    box, records = await stopped(peer, transport)
     transaction = await transport.begin(60)
 
     def close_at_once(link: Link, fields: Fields) -> bytes:
