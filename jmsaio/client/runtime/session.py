@@ -348,8 +348,9 @@ class LocalTransaction:
             try:
                 inbox.settlement.acknowledge(records, handle)
             except Exception as error:
-                # The broker redelivers what a closed receiver had, and what was acknowledged in the transaction.
-                await self._abort_commit(handle, deliveries[number + isinstance(error, ObjectClosedError) :])
+                if isinstance(error, ObjectClosedError):  # the receiver has returned them, as the transaction will
+                    number += 1
+                await self._abort_commit(handle, deliveries[number:])
                 raise TransactionRolledBackError(
                     f"a received message could not be acknowledged, so the work was rolled back: {error}"
                 ) from error

@@ -61,6 +61,12 @@ def json_text(value: bytes | date | time | Decimal) -> str:
 _LENGTH: Final = struct.Struct(">i")
 #: Bytes of a payload whose reading takes about 10 ms.
 _LARGE: Final = {"AVRO": LARGE, "KEY_VALUE": LARGE, "JSON": 400_000}
+#: What reads large JSON in a thread: each call in Python lets others run, while the parser holds Python's lock.
+_IN_PYTHON: Final[dict[str, Any]] = {
+    "object_hook": lambda found: found,
+    "parse_int": lambda digits: int(digits),
+    "parse_float": lambda digits: float(digits),
+}
 
 
 @attrs.frozen(eq=False)
@@ -130,16 +136,7 @@ def _text(payload: bytes) -> str:
 def _json(payload: bytes) -> Any:
     text = _text(payload)
     try:
-        if len(text) < _LARGE["JSON"]:
-            value = json.loads(text, parse_constant=_refuse)
-        else:  # in a thread: each call in Python lets others run, while the parser holds Python's lock
-            value = json.loads(
-                text,
-                parse_constant=_refuse,
-                object_hook=lambda found: found,
-                parse_int=lambda digits: int(digits),
-                parse_float=lambda digits: float(digits),
-            )
+        value = json.loads(text, parse_constant=_refuse, **(_IN_PYTHON if len(payload) > _LARGE["JSON"] else {}))
     except (ValueError, RecursionError) as error:
         raise MessageFormatError(f"it is not JSON: {error}") from error
     if not is_shallow(value):
